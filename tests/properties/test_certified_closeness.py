@@ -6,6 +6,7 @@ copies. The judge counts linked records and compares shares; it knows nothing ab
 variants of the rule are found out by the same judge on the same kind of tables.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -67,9 +68,9 @@ def furthest_link(releases, references):
     return float(distances[is_there].max(initial=0.0))
 
 
-def publish(rng, ell, limit, n_owners=3):
+def publish(rng, ell, limit, k, n_owners=3):
     references = references_of(rng)
-    terms = terms_for(references, limit, ell)
+    terms = replace(terms_for(references, limit, ell), k=k)
     tables, found = [], []
     for owner in range(n_owners):
         tables.append(table_of(rng, references, limit, owner, tables))
@@ -78,18 +79,21 @@ def publish(rng, ell, limit, n_owners=3):
     return references, terms, tables, found
 
 
+@pytest.mark.parametrize("k", [1, 100])
 @pytest.mark.parametrize("ell", [1, 3])
-def test_certified_releases_link_to_what_is_promised(ell):
+def test_certified_releases_link_to_what_is_promised(ell, k):
     rng = np.random.default_rng([7, ell])
-    n_merged = n_out = 0
+    n_merged = n_out = n_small = 0
     for limit in ("1/2", "3/10", "1/10"):
         for _ in range(4):
-            references, terms, tables, found = publish(rng, ell, Fraction(limit))
+            references, terms, tables, found = publish(rng, ell, Fraction(limit), k)
             for item, table in zip(found, tables, strict=True):
                 assert item.is_certified
                 assert item.n_records + item.n_suppressed == table.sum()
                 n_merged += (np.bincount(item.grouping.class_of)[item.published] > 1).sum()
                 n_out += item.n_suppressed > 0
+                sizes = item.counts.sum(axis=1)
+                n_small += ((sizes > 0) & (sizes < 100)).sum()
                 alone = certify(table, terms)
                 assert certify(table, terms, None, alone.failing_groups).is_certified
             for pair in combinations(found, 2):
@@ -97,6 +101,7 @@ def test_certified_releases_link_to_what_is_promised(ell):
                 assert furthest_link(released, references) <= float(Fraction(limit)) + 1e-12
     assert n_merged > 100  # classes were published together, and passed
     assert n_out > 0
+    assert (n_small == 0) == (k == 100)
 
 
 def test_a_ledger_of_what_was_really_used_admits_more_than_two():

@@ -48,7 +48,7 @@ def test_a_request_for_closeness_alone_goes_the_whole_way(service, tmp_path):
     audit = service.get("auditor", f"/plans/{digest}/audit").json()["result"]["audit"]
     assert audit["holds"]
     assert audit["closeness"]["distance"] <= audit["closeness"]["bound"] <= 0.4
-    assert "in beliefs" in audit["verdict"]
+    assert "in shares" in audit["verdict"]
 
 
 def test_counts_that_pass_ell_but_not_closeness_are_refused_and_change_nothing(service):
