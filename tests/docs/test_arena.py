@@ -29,7 +29,7 @@ from benchmarks._arena_methods import (
     levels,
     ours,
 )
-from benchmarks._arena_minimality import Lacks, Moved, downcoding, minimality
+from benchmarks._arena_minimality import Lacks, Moved, downcoding, knowing_the_algorithm, minimality
 from benchmarks._arena_peers import check_twin
 from benchmarks._arena_twins import anjana, mondrian, named_by
 from benchmarks._processes import PEERS
@@ -325,3 +325,17 @@ def chance_beside(tree, node, passing, rho, q):
         (end,) = oracle.final_cuts(tree, oracle.topmost(start), passing)
         total += chance if end is not None and node in end else 0
     return total
+
+
+def test_fixed_classes_tell_nothing_and_decoys_leave_every_explanation_possible(source):
+    found = {}
+    for seed in range(6):
+        for row in knowing_the_algorithm(draw(source, seed, scale=0.05), seed):
+            if not row.get("refused"):
+                found.setdefault(row["method"], []).append(row)
+    assert all((row["merged"], row["impossible"], row["odds"]) == (0, 0, 1) for row in found["fixed classes"])
+    decoys, none = found["moving, with decoys"], found["moving, without decoys"]
+    assert any(row["odds"] > 1 for row in decoys), "something moved that the rule tells about"
+    assert all(row["impossible"] == 0 and row["odds"] is not None for row in decoys)
+    assert any(row["impossible"] > 0 for row in none)
+    assert any(row["impossible"] > 0 for row in found["merging by search"])
