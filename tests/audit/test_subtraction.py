@@ -61,6 +61,11 @@ def test_the_person_in_the_middle_is_possible_and_found_where_somebody_says_so()
     assert "But if" not in found.verdict
 
 
+def test_the_condition_of_a_plan_is_one_sentence_that_can_be_checked():
+    said = "No release minus another may isolate a group that shows fewer than 3 values;"
+    assert [line.startswith(said) for line in PLAN.conditions].count(True) == 1
+
+
 def test_components_are_judged_one_by_one():
     """Somebody more in c3 of the autumn: the records are not the same, and c2 is found all the same."""
     autumn = published("autumn", [C1, C2 + C3 + np.array([0, 0, 0, 2])], [0, 1, 1])

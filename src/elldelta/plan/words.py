@@ -140,7 +140,8 @@ def _same_values(plan: Plan) -> tuple[str, ...]:
 
 def _own_conditions(plan: Plan) -> tuple[str, ...]:
     distribution = "independent draws from the distribution of the model"
-    others = f" that shows fewer than {plan.ell} values" if plan.promises_values else " that shows one value"
+    others = f" that shows fewer than {plan.ell} values" if plan.promises_values else ""
+    sought = "such groups" if plan.promises_values else "groups that show one value"
     if plan.also:
         others = " that shows fewer values of a column than are promised"
     if plan.is_certified:
@@ -149,7 +150,7 @@ def _own_conditions(plan: Plan) -> tuple[str, ...]:
             f"At most {plan.releases} releases are linked, or one ledger has admitted all of them."
             if plan.owners is None
             else "Where several releases are linked, one ledger has admitted all of them.",
-            f"No release minus another may isolate a group{others}; 'elldelta audit' looks for such groups.",
+            f"No release minus another may isolate a group{others}; 'elldelta audit' looks for {sought}.",
             *(() if plan.moving is None else (DO_NOT_SHARE,)),
             f"Only the chance of passing assumes that records are {distribution}.",
         )
