@@ -11,7 +11,7 @@ from elldelta.core.closeness import ClosenessTerms
 from elldelta.core.partition import Partition
 from elldelta.core.several import JointTerms
 from elldelta.core.several import certify as certify_all
-from elldelta.errors import DistributionError, ParameterError, RefusedError
+from elldelta.errors import DistributionError, ParameterError
 
 
 @st.composite
@@ -129,10 +129,8 @@ def test_a_class_of_one_record_is_refused_where_only_closeness_is_promised():
     refused = certify(table, terms(10))
     assert refused.too_small.tolist() == [False, True]
     assert refused.fails.tolist() == [False, True]
-    with pytest.raises(RefusedError) as refusal:
-        refused.require()
-    assert "a class of fewer than 10 records" in refusal.value.problem
-    assert "1 hold fewer than 10 records" in refusal.value.found
+    assert "a class of fewer than 10 records" in refused.broken_promise
+    assert refused.reasons == ("1 hold fewer than 10 records",)
     with pytest.raises(ParameterError, match="fewest records of a class, k, must be"):
         terms(0)
 
@@ -197,17 +195,14 @@ def test_everything_is_frozen():
             array[...] = 0
 
 
-def test_the_refusal_says_how_much_fails_and_what_to_do():
+def test_a_verdict_says_how_much_fails():
     terms = CertificateTerms.from_lists([[0, 1, 2], [0, 1, 2]], 3, ell=3, releases=1)
     certificate = certify([[1, 1, 1], [4, 0, 0]], terms)
-    with pytest.raises(RefusedError) as refusal:
-        certificate.require()
-    assert "1 of 2 published classes" in refusal.value.found
-    assert "by up to 2" in refusal.value.found
-    assert "4 of 7 records" in refusal.value.found
-    assert "announced beforehand" in refusal.value.remedy
+    assert certificate.reasons == ("1 miss more witness values than they may, by up to 2",)
+    assert certificate.broken_promise == "show fewer than 3 values"
     good = certify([[1, 1, 1], [0, 0, 0]], terms)
-    assert good.require() is good
+    assert good.is_certified
+    assert good.reasons == ()
 
 
 def test_differencing_is_beyond_a_certificate():
