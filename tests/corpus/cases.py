@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from tests.coins import KEY
 from tests.corpus import facts
 from tests.corpus.worlds import DISEASES, GROUPS, JOBS, TOWNS, Shape, World, random_shape
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-WAYS = (None, "coarsen", "suppress", "coarsen-suppress", "refuse")
-"""What owners do with a table that does not pass."""
-UNCHECKED = (None, None, None, None, "coarsen")
+WAYS = (False, True)
+"""Whether owners leave classes out that do not pass; where classes move, they never do."""
+UNCHECKED = (False, False, False, False, True)
 
 
 class Bench:
@@ -44,6 +45,8 @@ class Bench:
 
     def release(self, table: pd.DataFrame, plan: ed.Plan, name: str, **options: Any) -> ed.Release:
         kind = self.one("csv", "csv", "csv", "parquet")
+        if plan.moving is not None:
+            options = {**options, "leave_out": False, "key": KEY, "announced": name}
         return ed.release(table, plan, to=self.folder / f"{name}.{kind}", engine=self.engine, **options)
 
     def audit(self, releases: Any, **options: Any) -> dict[str, Any]:
@@ -82,9 +85,8 @@ def _published(
     made: list[ed.Release] = []
     for owner in range(int(bench.one(1, 2, 2, 3))):
         table = world.born(int(plan.records * bench.one(0.9, 1.0, 1.0, 1.2, 2.0)))
-        on_failure = bench.one(*ways)
-        name, how = f"release {owner}", {} if on_failure is None else {"on_failure": on_failure}
-        release = tried(partial(bench.release, table, plan, name, **how))
+        name = f"release {owner}"
+        release = tried(partial(bench.release, table, plan, name, leave_out=bench.one(*ways)))
         if isinstance(release, str):
             found[name] = release
             continue
@@ -187,10 +189,10 @@ def persons(bench: Bench) -> dict[str, Any]:
     plan = planned(model, "certified", min_records=bench.one(1, 1, 2), **wish)
     found = {"plan": facts.of_plan(plan)}
     repeated = world.born(round(1.7 * plan.records), records_per_person=1.6)
-    for on_failure in ("coarsen", "coarsen-suppress"):
-        options = {"person": "who", "on_failure": on_failure}
-        made = tried(partial(bench.release, repeated, plan, on_failure, **options))
-        found[on_failure] = made if isinstance(made, str) else facts.of_release(made)
+    for leave_out in WAYS:
+        name = "left out" if leave_out else "whole"
+        made = tried(partial(bench.release, repeated, plan, name, person="who", leave_out=leave_out))
+        found[name] = made if isinstance(made, str) else facts.of_release(made)
     return found
 
 
@@ -201,16 +203,16 @@ def ledger(bench: Bench) -> dict[str, Any]:
     expected = bench.one(None, None, 3) if len(shape.sensitive) == 1 else None
     wish = {"ell": _ell(bench, shape.sensitive), "records": bench.one(400, 800)}
     close = {"closeness": 0.5} if len(shape.sensitive) == 1 and bench.rng.random() < 0.2 else {}
-    how = {"owners": expected} if expected and not close else {"merge_risk": bench.one(0.1, 0.4)}
+    how = {"owners": expected} if expected and not close else bench.one({}, {"merge_risk": 0.3})
     plan = planned(bench.model(world), "certified", **wish, **close, **how)
     found: dict[str, Any] = {"plan": facts.of_plan(plan)}
     made = []
     for number in range(5):
         owner = "a" if number == 3 else "abcde"[number]
         table = world.born(int(plan.records * bench.one(1.0, 1.3, 2.0)))
-        on_failure = bench.one("refuse", "coarsen", "coarsen-suppress", "suppress")
+        leave_out = bench.one(*WAYS)
         name, through = f"release {number}", ed.Ledger(bench.folder / "releases.ledger", owner)
-        admitted = tried(partial(bench.release, table, plan, name, ledger=through, on_failure=on_failure))
+        admitted = tried(partial(bench.release, table, plan, name, ledger=through, leave_out=leave_out))
         found[name] = admitted if isinstance(admitted, str) else facts.of_release(admitted)
         if not isinstance(admitted, str):
             made.append(admitted)
@@ -234,7 +236,7 @@ def movers(bench: Bench) -> dict[str, Any]:
     made = []
     for number in range(2):
         table = world.born(2 * plan.records)
-        made.append(bench.release(table, plan, f"release {number}", on_failure="coarsen-suppress"))
+        made.append(bench.release(table, plan, f"release {number}", leave_out=True))
     stays = [name for name in names if changes and name not in changes]
     shown = [_shown(release, names) for release in made]
     pairs = [(one, other) for one in shown[0] for other in shown[1] if _meet(one, other, names, stays)]
@@ -264,7 +266,7 @@ def living(bench: Bench) -> dict[str, Any]:
     """Two owners whose tables change, three times each."""
     names = bench.one(("age", "sex"), ("town", "sex"), ("age",))
     world = World(bench.rng, Shape(names, tree=bench.one(True, False), groups=bench.one(False, False, True)))
-    plan = planned(bench.model(world, 4000), "certified", ell=bench.one(2, 3), records=1500, merge_risk=0.2)
+    plan = planned(bench.model(world, 4000), "certified", ell=bench.one(2, 3), records=1500)
     found: dict[str, Any] = {"plan": facts.of_plan(plan)}
     longest, returns = bench.one(None, None, 1), bench.one(False, False, True)
     gone = dict.fromkeys("ab", pd.DataFrame())
@@ -288,7 +290,7 @@ def living(bench: Bench) -> dict[str, Any]:
             name = f"{owner} {period}"
             options = {
                 "person": "who", "living": rules, "ledger": ed.Ledger(bench.folder / "ledger", owner),
-                "on_failure": "coarsen-suppress",
+                "leave_out": not period,
             }  # fmt: skip
             made = tried(partial(bench.release, table, plan, name, **options))
             if isinstance(made, str):
@@ -381,9 +383,8 @@ def merged(bench: Bench) -> dict[str, Any]:
     found["together"] = composed
     made = []
     for number, plan in enumerate(plans):
-        more = {"on_failure": "coarsen-suppress"} if plan.moving else {}
         name, table = f"release {number}", world.born(round(1.2 * plan.records))
-        release = tried(partial(bench.release, table, plan, name, **more))
+        release = tried(partial(bench.release, table, plan, name))
         found[name] = release if isinstance(release, str) else facts.of_release(release)
         made += [] if isinstance(release, str) else [release]
     if made:
@@ -406,20 +407,21 @@ def refused(bench: Bench) -> dict[str, Any]:
     shape = random_shape(bench.rng, most_sensitive=1, groups=False)
     world = World(bench.rng, shape)
     model = bench.model(world, 1500)
-    plan = planned(model, "certified", ell=2, releases=2, records=400, merge_risk=0.2)
-    table = world.born(400)
+    plan = planned(model, "certified", ell=2, releases=2, records=400)
+    table = world.born(500)
     wrong, few, other = table.copy(), table[:200], table.rename(columns={"disease": "illness"})
     wrong["disease"] = "plague"
     one_value = table.assign(disease="flu")
     taken = bench.folder / "taken.csv"
     taken.write_text("mine\n")
-    made = bench.release(table, plan, "good", on_failure="coarsen-suppress")
+    made = bench.release(table, plan, "good", leave_out=True)
     text = made.place.read_bytes()
     changed = bench.folder / f"changed{made.place.suffix}"
     changed.write_bytes(text[:-20] + text[-20:].replace(b"\n", b"\r\n", 1) + b"x")
     beside = [place.with_name(f"{place.name}.manifest.json") for place in (made.place, changed)]
     beside[1].write_bytes(beside[0].read_bytes())
-    once = planned(model, "certified", ell=2, records=400, merge_risk=0.2)
+    once = planned(model, "certified", ell=2, records=400)
+    moving = planned(model, "certified", ell=2, records=400, merge_risk=0.2)
     through = ed.Ledger(bench.folder / "full.ledger", "a")
     engine = bench.engine
     acts: dict[str, Callable[[], Any]] = {
@@ -439,8 +441,10 @@ def refused(bench: Bench) -> dict[str, Any]:
         "unknown value": lambda: ed.release(wrong, plan, engine=engine),
         "few records": lambda: ed.release(few, plan, engine=engine),
         "another column": lambda: ed.release(other, plan, engine=engine),
-        "one value": lambda: ed.release(one_value, plan, on_failure="coarsen", engine=engine),
-        "refuse": lambda: ed.release(one_value, plan, on_failure="refuse", engine=engine),
+        "one value": lambda: ed.release(one_value, plan, leave_out=True, engine=engine),
+        "refuse": lambda: ed.release(one_value, plan, engine=engine),
+        "one value that moves": lambda: bench.release(one_value, moving, "moved"),
+        "no key": lambda: ed.release(table, moving, engine=engine),
         "file is there": lambda: ed.release(table, plan, to=taken, engine=engine),
         "person not there": lambda: ed.release(table, plan, person="nobody", engine=engine),
         "ledger without a file": lambda: ed.release(table, once, ledger=through, engine=engine),

@@ -72,8 +72,8 @@ def of_release(made: ed.Release) -> dict[str, Any]:
         "diversity": [manifest.diversity, *(unit["diversity"] for unit in manifest.also)],
         "ncp": None if manifest.utility is None else manifest.utility["ncp"],
     }
-    if manifest.coarsening is not None:
-        found["cost"] = [manifest.coarsening[name] for name in sorted(manifest.coarsening)]
+    if manifest.moving is not None:
+        found["moving"] = [manifest.moving[name] for name in sorted(manifest.moving)]
     if manifest.persons is not None:
         found["persons"] = [manifest.persons[name] for name in sorted(manifest.persons)]
     near = [manifest.closeness, *(unit.get("closeness") for unit in manifest.also)]

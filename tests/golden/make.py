@@ -28,18 +28,20 @@ FILES, DIGESTS = HOME / "files", HOME / "digests.txt"
 COMMANDS = """
 schema infer past.csv --qi postal_code,gender,age --sensitive disease --hierarchy postal_code=places.csv -o schema.toml
 estimate past.csv --schema schema.toml -o model.parquet
-plan model.parquet --ell 3 --releases 2 --records 700 --waiting-risk 0.2 -o plan.json
+plan model.parquet --ell 3 --releases 2 --records 700 -o plan.json
 release owner_a.csv --plan plan.json --ledger releases.ledger --owner a -o release.csv
 release owner_b.csv --plan plan.json --ledger releases.ledger --owner b -o release.parquet
-plan model.parquet --closeness 0.5 --releases 2 --records 700 --waiting-risk 0.2 -o closeness.json
+plan model.parquet --closeness 0.5 --releases 2 --records 700 -o closeness.json
 release owner_a.csv --plan closeness.json -o closeness.csv
 schema infer past.csv --qi postal_code,age --sensitive disease,gender --changes age -o several.toml
 estimate past.csv --schema several.toml --person patient_id -o several.parquet
-plan several.parquet --ell disease=3,gender=2 --releases 2 --records 700 --waiting-risk 0.2 -o several.json
-release owner_a.csv --plan several.json --person patient_id --on-failure coarsen -o several.csv
+plan several.parquet --ell disease=3,gender=2 --releases 2 --records 700 -o several.json
+release owner_a.csv --plan several.json --person patient_id --leave-out -o several.csv
 plan model.parquet --ell 3 --releases 2 --records 700 --kind probabilistic -o probabilistic.json
 plan model.parquet --ell 3 --beta 0.5 --kind paper -o paper.json
 plan model.parquet --ell 3 --owners 3 --records 700 -o owners.json
+plan model.parquet --ell 3 --releases 2 --records 700 --merge-risk 0.2 -o moving.json
+release owner_a.csv --plan moving.json --key agency-key.pem --announced first -o moving.csv
 """  # noqa: E501 (commands as they are typed)
 
 ONCE = """
