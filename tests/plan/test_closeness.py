@@ -260,7 +260,7 @@ def test_a_plan_with_another_risk_or_k_contradicts_itself(plan, model):
     assert "failure probability" in contradiction(larger)
     asked = ed.plan(model, ell=3, releases=2, records=6000, k=40)
     assert contradiction(asked) is None
-    fewer = replace(asked, k=60, promise="", conditions=())
+    fewer = replace(asked, k=200, promise="", conditions=())
     assert "failure probability" in contradiction(fewer)
 
 

@@ -46,7 +46,7 @@ def moving(past, still):
 
 @pytest.fixture(scope="module")
 def plans(still, moving):
-    asked = {"ell": 3, "releases": 2, "records": 4000, "merge_risk": 0.2}
+    asked = {"ell": 3, "releases": 2, "records": 4000, "delta": 0.001}
     return {
         "nobody": ed.plan(still, **asked),
         "declared": ed.plan(moving, **asked),

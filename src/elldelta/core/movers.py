@@ -82,6 +82,7 @@ class CommonWitnesses:
 
     def evaluate(self, classes: JointDistribution, bound: SharpBound) -> SharpPlan:
         """The failure of classes, from their masses alone and from scratch. Errs upwards."""
+        classes = bound.told(classes)
         failures = np.empty(classes.n_quasi_identifiers)
         for number, values in enumerate(self.values):
             rows = np.flatnonzero(self.range_of == number)
@@ -114,6 +115,7 @@ def common_witnesses(
     Raises:
         RefusedError: A range has fewer than ell values.
     """
+    classes = bound.told(classes)
     chosen = []
     for number in range(int(range_of.max()) + 1):
         table = take_rows(classes.mass, np.flatnonzero(range_of == number))

@@ -18,4 +18,4 @@ from elldelta.model.model import (
 )
 from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
 from elldelta.model.persons import check_person, count_persons, person_key
-from elldelta.model.rounding import floored, rounded
+from elldelta.model.rounding import rounded

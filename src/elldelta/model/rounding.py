@@ -1,7 +1,7 @@
 """Random rounding: a model whose counts are near the true ones, and that may be asked any question.
 
-A count lies between two rungs of a ladder: multiples of 5 up to 50, then steps of about a tenth. It goes to
-one of them at random, to the nearer one more likely, so that it is right on average and so are sums of many.
+A count lies between two rungs of a ladder (`elldelta.core.rungs`). It goes to one of them at random, to the
+nearer one more likely, so that it is right on average and so are sums of many.
 What is computed from the rounded counts, however often, tells no more about a count than its rung does.
 """
 
@@ -11,37 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.distribution import JointDistribution, SparseRows, frozen
+from elldelta.core.rungs import ladder
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-STEP = 5
-"""The distance of the lowest rungs."""
-
-SHARE = 0.1
-"""The distance of higher rungs, as a share."""
-
-
-def ladder(largest: int, step: int = STEP) -> NDArray[np.int64]:
-    """The rungs from 0 until one is not below the largest count."""
-    rungs = [0]
-    while rungs[-1] < max(1, largest):
-        rungs.append(rungs[-1] + max(step, round(SHARE * rungs[-1] / step) * step))
-    return np.array(rungs, dtype=np.int64)
-
-
-def floored(masses: JointDistribution, step: int = STEP) -> JointDistribution:
-    """Counts of classes at the rung below, so that a plan shows none of them; shares become no larger."""
-    masses = masses.without_below(step)
-    table = masses.mass
-    cells = table.cells if isinstance(table, SparseRows) else table
-    rungs = ladder(int(cells.max(initial=0)), step)
-    low = rungs[np.searchsorted(rungs, cells, side="right") - 1]
-    lower = table._replace(cells=frozen(low, np.int64)) if isinstance(table, SparseRows) else low
-    return JointDistribution(lower, masses.total, slices=masses.slices)
 
 
 def rounded(model: Model, random: np.random.Generator) -> Model:

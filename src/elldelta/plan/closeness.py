@@ -20,6 +20,7 @@ from elldelta.core.closeness import (
 )
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import ClosenessBound
+from elldelta.core.rungs import rungs_below
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Closeness:
         """
         table = np.concatenate([np.asarray(block) for _, block in classes.dense_blocks()])
         references = total_reference(table) if to == "overall" else public_references(table)
-        masses = _down(table.sum(axis=1) / classes.total)
+        masses = rungs_below(table.sum(axis=1)) / classes.total
         rows = tuple(tuple(map(int, row)) for row in references)
         return cls(limit, to, rows, tuple(map(float, masses)))
 
@@ -218,13 +219,6 @@ def closeness_bound(wish: Wish, past: JointDistribution) -> ClosenessBound | Non
         least_mass=0.0 if is_overall else min(1.0, FEWEST_PAST / past.total),
         n_past=past.total,
     )
-
-
-def _down(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers with a few digits, none of them larger than it was."""
-    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.maximum(numbers, 1e-300))))
-    rounded = np.array([float(f"{n:.{_DIGITS + 1}g}") for n in np.floor(numbers * scale) / scale])
-    return np.where(numbers > 0.0, np.minimum(rounded, numbers), 0.0)
 
 
 def _up(distances: NDArray[np.float64]) -> NDArray[np.float64]:

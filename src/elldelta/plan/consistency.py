@@ -29,6 +29,12 @@ _SLACK = 1e-6
 """How far numbers may be from what they are when they are computed again, relatively."""
 _UP = 1.0 + _SLACK
 
+_RAISED = 2.0
+"""What is told of counts is at most so many times smaller: 9 records are told as 5, and fewer as none."""
+
+_IN_THREE_DIGITS = 1.011
+"""By how much a number grows at most that is rounded up to three digits."""
+
 _MOST_DENSE = 1 << 22
 """Cells of a table that are written out; of larger ones only those of witnesses."""
 
@@ -103,22 +109,29 @@ def _wrong_closeness(plan: Plan) -> str | None:
     return None
 
 
-def sharp_failures(plan: Plan, k: int = 1) -> tuple[float, float]:
+def sharp_failures(plan: Plan, k: int = 1, *, raised: bool = False) -> tuple[float, float]:
     """What the numbers of a plan say of its failure and of that of its worst class, without closeness.
 
     A plan fails if one of its classes does; if they move up its tree, if all of them together do. Of k
     records all classes together, which hold everybody, are sure.
+
+    Args:
+        plan: The plan.
+        k: The fewest records of a class.
+        raised: Whether to compute with the most that cells can be instead of what is told.
     """
     parts, n_releases = plan.min_records, plan.n_planned
-    short = shortfalls_upper(plan.masses_lower, plan.records // parts * parts, k)
-    total, failures = _values_failures(plan)
+    cells = _raised(plan.witness_arrays[2]) if raised else plan.witness_arrays[2]
+    masses = plan.masses_lower if plan.closeness is not None else np.minimum(plan.by_class(cells), 1.0)
+    short = shortfalls_upper(masses, plan.records // parts * parts, k)
+    total, failures = _values_failures(plan, cells)
     if plan.moving is None:
         total += n_releases * float(short.sum())
     times = 1 if checked_by(plan) == "owner" else n_releases
     return min(1.0, total), float((failures * parts + times * short).max())
 
 
-def _values_failures(plan: Plan) -> tuple[float, NDArray[np.float64]]:
+def _values_failures(plan: Plan, cells: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
     """What the sharp bound says of the witness cells of a plan: its failure, and that of every class."""
     if not plan.promises_values:
         return 0.0, np.zeros(1)
@@ -131,18 +144,19 @@ def _values_failures(plan: Plan) -> tuple[float, NDArray[np.float64]]:
     )
     common = common_of(plan)
     if common is not None:
-        made = common.evaluate(JointDistribution(_table(plan), 1.0), bound)
+        made = common.evaluate(JointDistribution(_table(plan, cells), 1.0), bound)
         total = made.failure_upper if plan.moving is None else root_failure_upper(plan, bound)
         return total, made.classes.failures_upper
     found = class_failures_upper(
-        _table(plan), bound.ell, bound.n_records, bound.releases, checked_by=bound.checked_by
+        _table(plan, cells), bound.ell, bound.n_records, bound.releases, checked_by=bound.checked_by
     )
     failures = found.failures_upper.copy()
     if bound.checked_by == "owner":
         # The best witnesses may be fewer than the plan has; what a release must show is what it says.
         n_written = np.array([len(values) for values in plan.witnesses])
         for row in np.flatnonzero(found.n_witnesses != n_written).tolist():
-            failures[row] = _failure_as_written(np.array(plan.witness_cells[row]), bound)
+            start, stop = plan.witness_arrays[0][row : row + 2]
+            failures[row] = _failure_as_written(cells[start:stop], bound)
     total = bound.total(failures) if plan.moving is None else root_failure_upper(plan, bound)
     return total, failures
 
@@ -162,8 +176,13 @@ def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
 
 def _sharp(plan: Plan, k: int) -> str | None:
     failure, worst = sharp_failures(plan, k)
-    if not _is_about(plan.failure_upper, failure, failure):
-        return _wrong(plan, f"{failure:.4g}")
+    least = failure
+    if plan.is_certified and not plan.past:  # computed from counts that are not told
+        least, worst = sharp_failures(plan, k, raised=True)
+        least = failure if plan.moving is not None else least
+    most = failure * (_IN_THREE_DIGITS if plan.is_certified else 1.0)
+    if not _is_about(plan.failure_upper, least, most):
+        return _wrong(plan, f"{failure:.4g}" if least == failure else f"{least:.4g} to {failure:.4g}")
     if plan.moving is not None and worst > plan.moving.merge_risk * _UP:
         return f"A class fails with {worst:.4g}; its merge risk is {plan.moving.merge_risk:g}."
     return None
@@ -190,13 +209,22 @@ def _wrong(plan: Plan, follows: str) -> str:
     return f"Its failure probability is {plan.failure_upper:.4g}; from its witness cells follows {follows}."
 
 
-def _table(plan: Plan) -> MassTable:
+def _raised(cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The most that cells can be: what is told as none is rarer than what is told as something."""
+    least = cells[cells > 0.0].min(initial=1.0)
+    raised: NDArray[np.float64] = np.minimum(np.maximum(_RAISED * cells, least), 1.0)
+    return raised
+
+
+def _table(plan: Plan, cells: NDArray[np.float64]) -> MassTable:
     """P(c, s) of the witnesses; other values count as impossible, as everywhere."""
+    offsets, values, _ = plan.witness_arrays
     if plan.n_classes * plan.schema.n_values <= _MOST_DENSE:
-        return plan.cells()
+        dense = np.zeros((plan.n_classes, plan.schema.n_values))
+        dense[np.repeat(np.arange(plan.n_classes), np.diff(offsets)), values] = cells
+        return dense
     from scipy.sparse import csr_array
 
-    offsets, values, cells = plan.witness_arrays
     table = csr_array((cells, values, offsets), shape=(plan.n_classes, plan.schema.n_values), copy=True)
     table.eliminate_zeros()
     table.sort_indices()

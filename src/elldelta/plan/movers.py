@@ -92,7 +92,7 @@ def drawn(planner: Planner, bound: SharpBound | JointBound) -> tuple[Partition, 
     ranges = range_numbers(planner.model.schema, classes, planner.movers)
     if ranges is None:
         raise InternalError("Nobody moves.")
-    fewest = planner.wish.fewest_past
+    fewest = planner.fewest
     return (
         partition,
         classes,
@@ -112,7 +112,7 @@ def _drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, Com
         bound,
         trees=[column.cut_tree for column in model.schema.quasi_identifiers],
         weights=position_weights(lengths_of(planner.seen)),
-        fewest=planner.wish.fewest_past,
+        fewest=planner.fewest,
         effort=planner.effort,
         progress=planner.progress,
     )

@@ -252,10 +252,15 @@ class Plan(Shown):
 
         if self.closeness is not None:
             return np.array(self.closeness.masses)
-        offsets, _, cells = self.witness_arrays
-        classes = np.repeat(np.arange(self.n_classes), np.diff(offsets))
-        masses: NDArray[np.float64] = np.bincount(classes, cells, self.n_classes).astype(np.float64)
-        return masses
+        return self.by_class(self.witness_arrays[2])
+
+    def by_class(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What numbers of all witnesses, as in `witness_arrays`, add up to in each class."""
+        import numpy as np
+
+        classes = np.repeat(np.arange(self.n_classes), np.diff(self.witness_arrays[0]))
+        sums: NDArray[np.float64] = np.bincount(classes, cells, self.n_classes).astype(np.float64)
+        return sums
 
     def utility(self, model: Model) -> Utility:
         """How much information the classes keep, measured on a model: a forecast for the plan's records."""

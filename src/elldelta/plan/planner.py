@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.bounds import JointBound, SharpBound, fewest_records, refuse_if_impossible
 from elldelta.core.generalize.boxes import EFFORT, boxes, position_weights
 from elldelta.core.like_values import largest_of_each
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy
+from elldelta.core.rungs import floored, ladder
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
 from elldelta.engines.task import computed
-from elldelta.errors import InternalError, RefusedError
+from elldelta.errors import RefusedError
 from elldelta.files import check_writable, loaded
-from elldelta.model import Model, floored, read_model
-from elldelta.model.rounding import STEP
+from elldelta.model import Model, read_model
 from elldelta.pages.charts import check_picture, write_picture
 from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.closeness import Closeness, closeness_bound
@@ -26,6 +28,7 @@ from elldelta.plan.root import root_failure_upper
 from elldelta.plan.seen import lengths_of, seen_ranges
 from elldelta.plan.several import check_choices, together, wish_of
 from elldelta.plan.wish import USUAL_DELTA, Wish, check_noisy, checked_by, plan_groups, promised_ell
+from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:
     import os
@@ -236,7 +239,7 @@ class Planner:
     def _paper(self, n_records: int) -> Plan:
         """The classes and the promise of the paper's mechanism."""
         partition = self._paper_classes(n_records)
-        masses, p = self._shown(partition), self._snapped(partition)
+        masses, p = self._told(partition), self._snapped(partition)
         failure = self.wish.releases * self._mechanism(p).delta_reached(n_records)
         classes = Runs.from_partition(partition, self.model.ranks)
         return self._finished(
@@ -275,7 +278,7 @@ class Planner:
                 for place, column in enumerate(self.columns)
             ]
             return together(self.model, made)
-        masses, whole = self._told(partition), self._column_bound(n_records)
+        masses, whole = self._shown(partition), self._column_bound(n_records)
         sharp = whole.evaluate(masses) if common is None else common[0].evaluate(masses, whole)
         past = self.distribution.generalized(partition)
         near = Closeness.promised(self.wish, past)
@@ -286,12 +289,14 @@ class Planner:
         excess = self._excess(sharp)
         if excess > 1.0:
             return None, excess
-        kind, failure = self.wish.kind, sharp.failure_upper
-        found = self._finished(kind, n_records, classes, masses, sharp.witnesses, failure, None, near)
+        told, failure = self._told(partition), sharp.failure_upper
+        if self.wish.is_certified and failure < 1.0:  # one number of all classes, and not its last digits
+            failure = min(float(rounded_up(failure)), max(failure, self.wish.budget))
+        found = self._finished(self.wish.kind, n_records, classes, told, sharp.witnesses, failure, None, near)
         if found.moving is not None:  # refused only if all classes together fail
-            failure = min(1.0, root_failure_upper(found, whole))
+            failure = min(1.0, root_failure_upper(found, whole))  # from what is told
             found = replace(found, failure_upper=failure, promise="", conditions=())
-            excess = max(excess, found.failure_upper / self.wish.budget)
+            excess = max(excess, failure / self.wish.budget)
         return found, excess
 
     def _root_risk(self, near: Closeness, n_records: int) -> float:
@@ -347,6 +352,8 @@ class Planner:
             closeness=closeness_bound(wish, self.distribution),
             k=self.k,
             n_parts=parts,
+            fewest=self.fewest,
+            rounds=not (wish.is_certified or self.model.noise),
         )
 
     def _excess(self, sharp: SharpPlan) -> float:
@@ -374,17 +381,22 @@ class Planner:
         )
         return partition, Boxes(tree)
 
+    @property
+    def fewest(self) -> int:
+        """How often a value occurs in the past records of a class, if it is named; noise protects, too."""
+        return 0 if self.model.noise else self.wish.fewest_past
+
+    def _told(self, partition: Partition) -> JointDistribution:
+        """P of the classes as a plan tells it: counts rounded down."""
+        shown = self._shown(partition)
+        return shown if self.model.noise else floored(shown, self.wish.fewest_past)
+
     def _shown(self, partition: Partition) -> JointDistribution:
-        """P of the classes, without cells that are rare in the past records."""
+        """P of the classes."""
         found = self.distribution.generalized(partition)
         if self._groups is not None and self.movers is None:
             found = largest_of_each(self.model.to_distribution().generalized(partition), self._groups)
-        return found.without_below(self.wish.fewest_past)
-
-    def _told(self, partition: Partition) -> JointDistribution:
-        """The same, and where past records are to be protected, their counts rounded down: a safe side."""
-        shown, fewest = self._shown(partition), self.wish.fewest_past
-        return floored(shown, min(STEP, fewest)) if fewest > 1 else shown
+        return found
 
     def _model_too_small(self) -> RefusedError:
         return RefusedError(
@@ -406,6 +418,12 @@ class Planner:
         closeness: Closeness | None = None,
     ) -> Plan:
         wish = self.wish
+        if self.movers is None:  # those that are told to be as frequent, in their order
+            witnesses = tuple(
+                tuple(sorted(witnesses[start + row], key=lambda value: (-cells[value], value)))
+                for start, block in masses.dense_blocks()
+                for row, cells in enumerate(block)
+            )
         return Plan(
             schema=self.model.schema,
             classes=classes,
@@ -455,9 +473,14 @@ class Planner:
         # and at last one class for everybody, which `smallest_p` has found affordable.
         for p in (smallest, min(self._p_ell, smallest * (1.0 + 3.0 * RELATIVE_TOLERANCE)), self._p_ell):
             partition = self._admissible(p)
-            if self._mechanism(self._snapped(partition)).records(wish.delta) <= n_records:
+            needed = self._mechanism(self._snapped(partition)).records(wish.delta)
+            if needed <= n_records:
                 return partition
-        raise InternalError("One class for everybody was affordable and then was not.")
+        raise RefusedError(
+            f"No classes keep the failure of a release of {n_records} records within {wish.delta:g}.",
+            found="Past counts are told rounded down, and with these not even one class for everybody does.",
+            remedy=f"Wait for {needed} records per release, or lower ell.",
+        )
 
     @property
     def _ell(self) -> int:
@@ -469,14 +492,20 @@ class Planner:
         return p_ell(self.distribution.value_marginal, self._ell)
 
     def _admissible(self, p: float) -> Partition:
-        """Runs with ell cells >= p, and no witness that is rare in the past records."""
-        fewest = self.wish.fewest_past / self.distribution.total
-        if fewest > self._p_ell:
+        """Runs with ell cells >= p, also as the plan tells them, so that none is rare in the past records."""
+        total = self.distribution.total
+        counts = ladder(total)[1:]
+        rungs = counts[counts >= self.wish.fewest_past] / total
+        if rungs[0] > self._p_ell:
             raise self._model_too_small()
-        return greedy(self.distribution, self._ell, max(p, fewest))
+        p = float(rungs[np.searchsorted(rungs, p)])
+        return greedy(self.distribution, self._ell, min(p, self._p_ell))
 
     def _snapped(self, partition: Partition) -> float:
-        return min(partition.snapped_p(self.distribution, self._ell), self._p_ell)
+        """The p that ell cells of every class reach, as the plan tells them."""
+        told = self._told(partition)
+        classes = Partition(np.arange(partition.n_classes))
+        return min(classes.snapped_p(told, self._ell), self._p_ell)
 
     def _mechanism(self, p: float | None = None, *, beta: float | None = None) -> Mechanism:
         marginal, n_rows = self.distribution.value_marginal, self.distribution.n_quasi_identifiers

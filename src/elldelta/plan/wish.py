@@ -84,7 +84,8 @@ class Wish:
         k: No published class holds fewer records (certified). What the promise of distinct values implies is
             the least, ell times min_records; with closeness the usual number is 10.
         fewest_past: A value is a witness of a class only if it occurs so often in its past records: a plan
-            names its witnesses, so it would give away that somebody in the past had a rare value.
+            names its witnesses, so it would give away that somebody in the past had a rare value. How often
+            it occurs is told rounded down in any case, to 0 below 5.
         movers: "declared": people move among the values of columns that the schema says change. "any": among
             all classes.
         closeness: T: how far, in total variation, shares of linked records may be from what the plan says

@@ -140,7 +140,7 @@ class Wishes:
         typer.Option(
             help="Rely only on values that occur at least this often in the past records of a class, "
             "such as 5. A plan names these values, so a rare one would tell about somebody in the past. "
-            "Costs classes.",
+            "Costs classes. Their counts are rounded down in any case, to 0 below 5.",
         ),
     ] = 1
     movers: Annotated[

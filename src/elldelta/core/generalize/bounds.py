@@ -12,6 +12,7 @@ from elldelta.core.checks import MOST_RECORDS, check_ell, check_releases, check_
 from elldelta.core.class_size import least_mass, shortfalls_upper
 from elldelta.core.occupancy import class_failures_upper, no_witnesses
 from elldelta.core.partition import Partition
+from elldelta.core.rungs import floored
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ class SharpBound:
         k: The fewest records of a class, where that is not implied by the values it shows; 1 asks nothing.
         n_parts: r: a release is thought of as so many parts of N records each, t releases as r t of them.
             That a class is too small or too far away is about the whole release.
+        fewest: Where masses are counts of people: rarer values of a class do not count, as nobody is told of
+            them.
+        rounds: Whether others count as they are told, rounded down (`elldelta.core.rungs`).
     """
 
     ell: int
@@ -104,6 +108,8 @@ class SharpBound:
     closeness: ClosenessBound | None = None
     k: int = 1
     n_parts: int = 1
+    fewest: int = 0
+    rounds: bool = False
 
     def __post_init__(self) -> None:
         check_whole("the number of records", self.n_records)
@@ -148,6 +154,10 @@ class SharpBound:
             limit /= self.releases
         return max(own, least_mass(self.whole_records, self.k, limit, per_class=self.per_class))
 
+    def told(self, classes: JointDistribution) -> JointDistribution:
+        """What counts of classes."""
+        return floored(classes, self.fewest) if self.rounds else classes.without_below(self.fewest)
+
     def total(self, failures: NDArray[np.float64]) -> float:
         """The failure of all classes, where it is per release of all of them together. Errs upwards."""
         times = self.releases if self.checked_by == "owner" else 1
@@ -157,7 +167,7 @@ class SharpBound:
         """Witnesses and failure of classes, from their masses alone and from scratch. Errs upwards."""
         found = (
             class_failures_upper(
-                classes.mass,
+                self.told(classes).mass,
                 self.ell,
                 self.n_records,
                 self.releases,

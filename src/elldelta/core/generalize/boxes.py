@@ -20,6 +20,7 @@ from elldelta.core.checks import check_whole
 from elldelta.core.distribution import take_rows, with_floats
 from elldelta.core.generalize.bounds import K_SHARE, ClosenessBound, keeps, refuse_if_impossible
 from elldelta.core.partition import Partition, hulls_by_group
+from elldelta.core.rungs import ladder
 from elldelta.core.tiling import check_positions
 from elldelta.errors import InternalError, ParameterError
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.bounds import Criterion
+    from elldelta.core.generalize.bounds import Criterion, SharpBound
     from elldelta.core.tiling import CutTree
 
 FLOORS = (0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
@@ -322,10 +323,17 @@ class _Search:
                 part.releases,
                 kernels.CHECKS[part.checked_by],
                 (part.closeness or ClosenessBound(0.0)).nearness(part.whole_records),
+                float(part.fewest),
+                self._rungs(part),
                 *shared,
             )
             for part, values in zip(criterion.parts, distribution.slices, strict=True)
         )
+
+    def _rungs(self, bound: SharpBound) -> NDArray[np.float64]:
+        rungs = ladder(self.distribution.total).astype(float) if bound.rounds else np.empty(0)
+        rungs.setflags(write=False)  # always, so that there is one compiled program
+        return rungs
 
 
 def _doubled(array: NDArray[Any]) -> NDArray[Any]:

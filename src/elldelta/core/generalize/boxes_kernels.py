@@ -63,6 +63,7 @@ def scratch_for(rules: tuple[Rule, ...], n_values: int) -> Scratch:
         np.empty(n_values, dtype=np.float64),
         np.empty(n_values + 3, dtype=np.float64),
         np.empty((2, n_values), dtype=np.float64),
+        np.empty(n_values, dtype=np.float64),
     )
 
 

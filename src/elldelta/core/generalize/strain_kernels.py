@@ -38,6 +38,8 @@ class Rule(NamedTuple):
     releases: int
     checked_by: int
     near: Nearness
+    fewest: float  # smaller cells do not count
+    rungs: NDArray[np.float64]  # others are rounded down to one of these; empty if they count as they are
     floor: float  # failure below which a cut counts as free
     power: float
     most_tries: int  # cuts of one box whose failure is computed
@@ -50,6 +52,7 @@ class Scratch(NamedTuple):
     missing: NDArray[np.float64]
     tails: NDArray[np.float64]
     sides: NDArray[np.float64]  # the cells below and above a cut, 2 x |S|
+    told: NDArray[np.float64]  # the cells of a class as a plan tells them
 
 
 @compiled
@@ -75,8 +78,13 @@ def column_strain(cells: NDArray[Any], rule: Rule, enough: float, scratch: Scrat
         return inf
     failure = TINY
     if rule.ell > 0:
+        shown = scratch.told[rule.start : rule.stop]
+        for value in range(cells.size):
+            shown[value] = cells[value] if cells[value] >= rule.fewest else 0.0
+            if rule.rungs.size > 0:
+                shown[value] = rung_below(shown[value], rule.rungs)
         failure, n_witnesses = class_failure(
-            cells,
+            shown,
             ranks,
             rule.scale,
             rule.n_records,
@@ -92,10 +100,24 @@ def column_strain(cells: NDArray[Any], rule: Rule, enough: float, scratch: Scrat
             # A plan tells the cells of witnesses only: they must make sure of k by themselves.
             told = 0.0
             for place in range(n_witnesses):
-                told += cells[ranks[place]]
+                told += shown[ranks[place]]
             if told * rule.scale < rule.least_mass:
                 return inf
     if rule.near.limit > 0.0 and failure <= enough:
         n_expected = rule.near.n_records * total * rule.scale
         failure += rule.weight * too_far_chance(cells, total, n_expected, rule.near)
     return failure
+
+
+@compiled
+def rung_below(cell: float, rungs: NDArray[np.float64]) -> float:
+    """The highest rung that is not above a cell."""
+    low, high = 0, rungs.size  # the rung at `low` is not above it, the one at `high` is
+    while high - low > 1:
+        middle = (low + high) // 2
+        if rungs[middle] <= cell:
+            low = middle
+        else:
+            high = middle
+    found: float = rungs[low]
+    return found

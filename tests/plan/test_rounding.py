@@ -1,0 +1,111 @@
+"""What a plan tells of past counts: rounded down to a ladder, always; promises stay on the safe side."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import elldelta as ed
+from elldelta.core.distribution import JointDistribution
+from elldelta.core.rungs import floored, ladder, rungs_below
+from elldelta.plan.consistency import sharp_failures
+from elldelta.plan.plan import Plan
+from elldelta.schema.schema import Schema
+
+SICK = np.array(["flu", "cold", "gout", "acne", "mumps", "hiv"])
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=1, max_size=30))
+def test_the_rung_below_is_no_larger_and_at_most_half_smaller(counts):
+    counts = np.array(counts)
+    told = rungs_below(counts)
+    assert (told <= counts).all()
+    assert ((told == 0) == (counts < 5)).all()
+    shown = told > 0
+    assert (counts[shown] < 2 * told[shown]).all()
+    assert set(told.tolist()) <= set(ladder(10**7).tolist())
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=20))
+def test_a_larger_class_never_tells_less(counts):
+    """What the search for classes relies on."""
+    counts = np.array(counts)
+    more = counts + np.random.default_rng(len(counts)).integers(0, 40, counts.size)
+    assert (rungs_below(counts) <= rungs_below(more)).all()
+
+
+def test_both_forms_of_a_table_are_rounded_alike():
+    table = np.array([[3, 9, 0], [50, 61, 100]])
+    assert floored(JointDistribution.from_counts(table)).mass.tolist() == [[0, 5, 0], [50, 60, 95]]
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({"age": rng.integers(20, 50, 6000), "zip": rng.choice(list("ABCD"), 6000)})
+    table["disease"] = SICK[np.minimum(rng.geometric(0.4, 6000) - 1, 5)]
+    return ed.estimate(table, Schema.infer(table, ["age", "zip"], "disease"))
+
+
+WISHES = [
+    {"ell": 3},
+    {"ell": 3, "merge_risk": 0.1},
+    {"ell": 3, "releases": 2, "fewest_past": 8},
+    {"ell": 3, "owners": 2},
+    {"ell": 3, "owners": 2, "merge_risk": 0.1},
+    {"ell": 3, "min_records": 2},
+    {"ell": 3, "movers": "any"},
+    {"ell": 3, "kind": "probabilistic"},
+    {"ell": 3, "kind": "paper", "records": 60_000},
+    {"closeness": 0.4},
+    {"ell": 2, "closeness": 0.4},
+]
+
+
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_every_number_of_a_plan_from_counts_is_on_a_rung(model, wish):
+    plan = ed.plan(model, **{"records": 5000} | wish)
+    assert Plan.from_dict(plan.to_dict()) == plan
+    told = plan.witness_arrays[2] if plan.closeness is None else np.array(plan.closeness.masses)
+    counts = np.rint(told * model.n_records)
+    assert told == pytest.approx(counts / model.n_records, abs=1e-12)
+    assert set(counts.astype(int).tolist()) <= set(ladder(model.n_records).tolist())
+    # Against the true counts: never above, and below by less than a rung.
+    found = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes)
+    true = (
+        found.sum(axis=1)
+        if plan.closeness is not None
+        else np.concatenate([found[row, list(values)] for row, values in enumerate(plan.witnesses)])
+    )
+    assert rungs_below(true).tolist() == counts.astype(int).tolist()
+    if plan.closeness is None and "fewest_past" in wish:
+        assert true.min() >= wish["fewest_past"]
+
+
+@pytest.mark.parametrize("wish", WISHES[:7], ids=str)
+def test_the_failure_of_a_certified_plan_is_that_of_the_true_counts(model, wish):
+    """Computed again from these, it is what the plan says, in three digits; from what is told, more."""
+    plan = ed.plan(model, **{"records": 5000} | wish)
+    found = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes) / model.n_records
+    cells = tuple(tuple(found[row, list(values)].tolist()) for row, values in enumerate(plan.witnesses))
+    exact = replace(plan, witness_cells=cells)
+    k = plan.k if plan.k > plan.ell * plan.min_records else 1
+    true, worst = sharp_failures(exact, k)
+    told, told_worst = sharp_failures(plan, k)
+    assert true <= told
+    assert worst <= told_worst
+    if plan.moving is None:
+        assert true <= plan.failure_upper <= true * 1.011
+        assert plan.failure_upper <= plan.n_planned * plan.delta
+    else:
+        assert plan.failure_upper == pytest.approx(told)
+        assert worst <= plan.moving.merge_risk * (1 + 1e-9)
+
+
+def test_one_past_person_seldom_changes_what_is_told(model):
+    """The told number stays the same for most changes of one count: it is not the count itself."""
+    counts = np.arange(5, 400)
+    assert np.mean(rungs_below(counts) == rungs_below(counts + 1)) > 0.75
