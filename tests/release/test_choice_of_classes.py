@@ -309,3 +309,12 @@ def test_numbers_of_classes_are_those_of_the_plan(plan, tmp_path):
     assert (told["merge_risk"], told["rho"], told["q"]) == (0.2, 0.05, 0.1)
     assert told["k1"] == pytest.approx(1 / (0.05 * 0.9))
     assert told["odds_upper"] >= told["k1"]
+
+
+def test_an_audit_of_releases_whose_classes_moved_warns_owners_who_share_people(plan, tmp_path):
+    for number in (0, 1):
+        published(plan, tmp_path, number)
+    paths = [tmp_path / f"{number}.parquet" for number in (0, 1)]
+    warned = "owners who share people should use a plan with fixed classes"
+    found = [any(warned in said for said in ed.audit(some).assumptions) for some in (paths, paths[:1])]
+    assert found == [plan.moving is not None, False]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
-from elldelta.audit.releases import PROMISED, ForeignColumns, ReadRelease, read_release, understand
+from elldelta.audit.releases import MOVED, PROMISED, ForeignColumns, ReadRelease, read_release, understand
 from elldelta.audit.series import check_series, owners_of
 from elldelta.audit.shares import Asked
 from elldelta.audit.targets import (
@@ -373,7 +373,9 @@ def _places(names: Sequence[int | str], releases: Sequence[Any], option: str) ->
 
 
 def _with_promises(evidence: Evidence, found: Sequence[Located], asked: Asked | None) -> Evidence:
-    """Says what the releases promise about shares, if nobody has asked about it."""
+    """Says what the releases promise about shares, if nobody has asked about it, and that classes moved."""
+    if len(found) > 1 and any(item.manifest is not None and item.manifest.moving for item in found):
+        evidence = replace(evidence, assumptions=(*evidence.assumptions, MOVED))
     limits = {
         item.manifest.closeness["limit"]
         for item in found

@@ -42,6 +42,10 @@ SensitiveNulls = Literal["suppress", "refuse", "category"]
 
 TWICE = "The same content twice"
 PROMISED = "Closeness is promised"
+MOVED = (
+    "The classes of these releases move up a tree: owners who share people should use a plan with fixed "
+    "classes, because classes that moved differently can be subtracted from each other."
+)
 _MISSING = "Missing sensitive values"
 MISSING_COUNTS = f"{_MISSING} count as a value here, because somebody said so."
 
@@ -479,8 +483,8 @@ def counted_missing(assumptions: Iterable[str]) -> str:
 
 
 def said_aloud(assumptions: Iterable[str]) -> tuple[str, ...]:
-    """What nobody should overlook: missing values, releases given twice, promises."""
-    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE, PROMISED)))
+    """What nobody should overlook: missing values, releases given twice, promises, moves."""
+    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE, PROMISED, MOVED)))
 
 
 def _told(column: LabelColumn) -> str:
