@@ -415,14 +415,14 @@ def test_an_owner_sees_its_own_bar_and_only_how_many_others_have_reached_n(pages
     report_progress(pages.agency, pages.caller("hospital-x"), plan.digest, 4567)
     report_progress(pages.agency, pages.caller("hospital-y"), plan.digest, 3)
     text = pages.visitors["owner"].see(f"/plans/{plan.digest}").words
-    assert "You have 7 of 10 records" in text
+    assert "You have 7 of 1,000 records" in text
     assert "1 other owner has reached it" in text
     for secret in ("hospital-x", "hospital-y", "4,567", "4567"):
         assert secret not in pages.visitors["owner"].send("GET", f"/plans/{plan.digest}").text
         assert secret not in pages.visitors["client"].send("GET", f"/plans/{plan.digest}").text
     for who in ("agency", "auditor"):
         text = pages.visitors[who].see(f"/plans/{plan.digest}").words
-        assert "hospital-x: 4,567 of 10, reached" in text
+        assert "hospital-x: 4,567 of 1,000, reached" in text
         assert "1 of 3 owners have reached it" in text
 
 
