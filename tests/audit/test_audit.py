@@ -357,7 +357,9 @@ def test_linking_is_compared_with_a_model_or_with_the_releases(engine):
     for found in (pooled, modelled):
         shares, bayes = found.readings
         assert (shares.name, bayes.name) == ("shares of linked records", "Bayes' rule")
-        assert bayes.condition.startswith("the other people of each release are independent draws from the ")
+        assert bayes.condition.startswith(
+            "the other people of each release are independent draws from the reference"
+        )
         assert 0.25 <= bayes.found.after - bayes.found.before <= bayes.found.surest <= 1
     assert pooled.readings[0].found.surest == modelled.readings[0].found.surest
     assert pooled.readings[1] != modelled.readings[1]

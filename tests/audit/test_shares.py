@@ -103,7 +103,7 @@ def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
     plain = audit([skewed(97), skewed(90)], ell=4, foreign=COLUMNS, engine=engine)
     assert plain.verdict.startswith("Safe against linking, in distinct values: ")
     assert "At worst one value has 97 % of the linked records" in plain.surest
-    assert "the other people of each release are independent draws from" in plain.surest
+    assert "the other people of each release are independent draws from the reference" in plain.surest
     assert "No limit on shares was asked for" in plain.surest
     uniform = pa.table({"age": ["0-4"] * 4, "job": ["q"] * 4, "disease": list(VALUES)})
     both = pa.concat_tables([skewed(97), *[uniform] * 25])

@@ -64,6 +64,19 @@ def led_by_bayes(releases, cell, reference, chances):
                 yield led
 
 
+def led_by_odds(releases, cell, reference, chances):
+    """The same for counts of any size: n_j(s) / P_j(s) of every release multiplies what was before."""
+    before = shares(reference)
+    for group in exposure.groups(list(zip(releases, chances, strict=True))):
+        rows = [(counts[class_of[cell]], own) for (class_of, counts), own in group]
+        odds = [
+            pi * prod((Fraction(row[s]) / own[s] for row, own in rows), start=Fraction(1)) if pi else 0
+            for s, pi in enumerate(before)
+        ]
+        if any(odds):
+            yield [each / sum(odds) for each in odds]
+
+
 def surest_and_gain(led, reference):
     """The largest number of any group, and the largest excess over what the reference says."""
     before, every = shares(reference), list(led)

@@ -360,14 +360,11 @@ def led_by(
     cells, reference_of, weights = references(evidence, against)
     masses = _masses(evidence, against, cells, (reference_of, weights))
     alone = "" if len(cells) == 1 else ", and none of them is in two releases"
-    drawn = f"the other people of {'the release' if not alone else 'each release'} are independent draws from"
+    people = f"the other people of {'each release' if alone else 'the release'}"
+    drawn = f"{people} are independent draws from the reference{alone}"
     readings = (
         Led("shares of linked records", EQUALLY_LIKELY, gain_in_shares(cells, reference_of, weights)),
-        Led(
-            "Bayes' rule",
-            f"{drawn} {against.words}{alone}",
-            gain_by_bayes(cells, reference_of, weights, masses),
-        ),
+        Led("Bayes' rule", drawn, gain_by_bayes(cells, reference_of, weights, masses)),
     )
     told = weights if against.model is None else _pooled(evidence)[np.newaxis]
     return readings, against.words, float(reference_shares(told).max()) if told.any() else 0.0
@@ -381,17 +378,12 @@ def surest_words(readings: tuple[Led, Led], reference: str, baseline: float, *, 
     of = "the records of a class" if alone else "the linked records, in the worst group of releases"
     most = "" if bayes.found.is_exact else "at most "
     return (
-        f"At worst one value has {percent(shares.found.surest, 0)} of {of}. By Bayes' rule it has a "
-        f"probability of {most}{percent(bayes.found.surest, 0)}, if {bayes.condition}. "
-        f"{_capital(reference)}: at most {percent(baseline, 0)} for one value. "
-        f"Largest gain: from {percent(shares.found.before, 0)} to "
-        f"{percent(shares.found.after, 0)} in shares, from {percent(bayes.found.before, 0)} to "
-        f"{most}{percent(bayes.found.after, 0)} by Bayes' rule."
+        f"At worst one value has {percent(shares.found.surest, 0)} of {of}. By Bayes' rule one has a "
+        f"probability of {most}{percent(bayes.found.surest, 0)}, if {bayes.condition}. The reference is "
+        f"{reference}: at most {percent(baseline, 0)} for one value. Largest gain over it: from "
+        f"{percent(shares.found.before, 0)} to {percent(shares.found.after, 0)} in shares, from "
+        f"{percent(bayes.found.before, 0)} to {most}{percent(bayes.found.after, 0)} by Bayes' rule."
     )
-
-
-def _capital(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}"
 
 
 def _pooled(evidence: Evidence) -> NDArray[np.int64]:
