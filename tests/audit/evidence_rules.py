@@ -242,7 +242,7 @@ def _linkable(truth, match):
     assert (int(match[2]), int(match[3])) == (truth.fewest, truth.ell)
 
 
-@rule(r"Subtraction: not tried, because there is one release\.")
+@rule(r"Subtraction: not tried, because there is no other release\.")
 def _not_tried(truth, match):
     assert truth.alone
 
@@ -257,7 +257,7 @@ def _not_found(truth, match):
 
 @rule(
     rf"Subtraction: possible\. If everybody in {NAME} is also in {NAME}, {NAME} minus {NAME} isolates people with as few as "
-    r"(\d+) of (\d+) values\. Counts allow it; (nobody has said whether it is so \(`contained`\)|it was said that no table's "
+    r"(\d+) of (\d+) values\. Counts allow it; (nobody has said whether it is so|it was said that no table's "
     r"people are all in another's)\."
 )
 def _possible(truth, match):
