@@ -80,7 +80,7 @@ def _compare(
     newer: Annotated[Path, typer.Argument(help="A model of newer records, with the same schema.")],
     plan: Annotated[
         Path | None,
-        typer.Option(help="A plan: how many of its classes would have to be merged now."),
+        typer.Option(help="A plan: how many of its classes would not pass now."),
     ] = None,
     *,
     drawn: options.Drawn,
@@ -111,13 +111,13 @@ def _compare(
         output.print_pairs(
             f"{found.plan.classes:,} classes of the plan",
             [
-                ("to be merged, by the past", f"{found.plan.failing_before:,.1f}"),
+                ("that do not pass, by the past", f"{found.plan.failing_before:,.1f}"),
                 ("by the newer records, rather too many", f"{found.plan.failing_now:,.1f}"),
                 ("chance that all pass", f"{found.plan.passing_now:.3g}"),
             ],
         )
         output.print_table(
-            "Classes most likely to be merged now",
+            "Classes least likely to pass now",
             ("class", "expected", "now"),
             [(name, f"{before:.3f}", f"{now:.3f}") for name, before, now in found.plan.worst],
         )

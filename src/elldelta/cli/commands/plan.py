@@ -98,8 +98,8 @@ class Wishes:
     delta: Annotated[
         float,
         typer.Option(
-            help="Failure probability of one release, between 0 and 1: of a certified plan, that an owner "
-            "with so many records has to refuse.",
+            help="Failure probability of one release, between 0 and 1: of a certified plan, that a table "
+            "with so many records is refused.",
         ),
     ] = 0.01
     releases: options.Releases = 1
