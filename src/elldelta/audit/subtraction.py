@@ -159,10 +159,10 @@ class Subtraction:
     @property
     def ask(self) -> str:
         """What to do where subtraction hangs on an answer."""
-        names = "RELEASE,RELEASE" if self.worst is None else ",".join(self.worst.releases)
+        outer, inner = ("one", "another") if self.worst is None else self.worst.releases
         return (
-            f"Say whether one table's people are all in another's: elldelta audit ... --contained {names}, "
-            "or --contained no. If they are one owner's table before and after, say --series instead."
+            f"Say whether everybody in {inner} is also in {outer} (`contained`); if they are one owner's "
+            "table before and after, say that instead (`series`)."
         )
 
     @property
