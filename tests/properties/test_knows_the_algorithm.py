@@ -172,7 +172,14 @@ def voters(rng, n):
     ).astype({"vote": str})
 
 
-def test_three_owners_who_share_people_are_safe_with_the_steps_of_the_readme(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("wish", "how"),
+    [("--releases 3", ""), ("--owners 3", "--ledger ledger --owner {owner}")],
+    ids=["certificates", "a ledger"],
+)
+def test_three_owners_who_share_people_are_safe_with_the_steps_of_the_readme(
+    wish, how, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     voters(rng, 20_000).to_csv("past.csv", index=False)
@@ -182,8 +189,11 @@ def test_three_owners_who_share_people_are_safe_with_the_steps_of_the_readme(tmp
     steps = (
         "schema infer past.csv --qi age,sex,education,region --sensitive vote -o schema.toml",
         "estimate past.csv --schema schema.toml -o model.parquet",
-        "plan model.parquet --ell 3 --releases 3 --records 8000 -o plan.json",
-        *(f"release {owner}.csv --plan plan.json -o {owner}_out.csv" for owner in "abc"),
+        f"plan model.parquet --ell 3 {wish} --records 8000 -o plan.json",
+        *(
+            f"release {owner}.csv --plan plan.json {how.format(owner=owner)} -o {owner}_out.csv"
+            for owner in "abc"
+        ),
     )
     for step in steps:
         assert execute(step.split()) == 0, step

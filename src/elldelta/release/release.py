@@ -152,7 +152,8 @@ def release(
         key: For plans whose classes move: the owner's private key, or its file ('elldelta signature key'
             makes one). Which classes move by chance follows from it; whoever knows it sees which did.
         announced: For the same plans: the name under which this release was announced before anybody looked
-            at the table. The same name gives the same classes again.
+            at the table. The same name gives the same classes again; two tables under one name share their
+            decoys, and would show them.
         overwrite: Whether files that are there may be replaced.
         agency_key: The agency's public key, or its file: then the plan must be a file that it has signed.
         csv_format: How CSV files are written.

@@ -59,7 +59,7 @@ def _release(
         str | None,
         typer.Option(
             help="For a plan made with --merge-risk: the name under which you have announced this release, "
-            "such as '2026, first quarter'. The same name gives the same classes.",
+            "such as '2026, first quarter'. The same name gives the same classes: use it for one table only.",
         ),
     ] = None,
     ledger: Annotated[
