@@ -44,14 +44,18 @@ def by_class(made, model, table):
     return base
 
 
-def publish(made, base, terms=None, *, seed=0):
-    """Publishes a table: classes move up if the plan says so, else those that fail are left out."""
+def publish(made, base, terms=None, *, seed=0, rho=None):
+    """Publishes a table: classes move up if the plan says so, else those that fail are left out.
+
+    Another rho than the plan's says what decoys cost.
+    """
     terms = made.all_terms if terms is None else terms
     if made.moving is None:
         certificate = certify(base, terms)
         certificate = certify(base, terms, None, certificate.failing_groups)
     else:
-        heights = draw_heights(np.random.default_rng(seed), made.n_classes, made.moving.rho, made.moving.q)
+        rho = made.moving.rho if rho is None else rho
+        heights = draw_heights(np.random.default_rng(seed), made.n_classes, rho, made.moving.q)
         grouping = move_up(
             made.classes.tree, heights, lambda each: ~certify(base, terms, each).failing_groups
         )

@@ -25,6 +25,9 @@ N_DRAWS = 99
 WORSE = 1.25
 """By what factor more classes must be expected to fail before a plan is called old."""
 
+MORE_REFUSED = 0.05
+"""And by how much more besides, where one class that fails is enough for a refusal; one class otherwise."""
+
 MOST_SHOWN = 10
 """Classes that are listed."""
 
@@ -55,15 +58,19 @@ class PlanDrift:
 
     Attributes:
         classes: The classes of the plan.
-        failing_before: Classes that an owner is expected to have to merge, if its records are like the past.
+        is_fixed: Whether a class that does not pass means that the release is refused; otherwise it moves up.
+        failing_before: Classes that are expected not to pass, if an owner's records are like the past.
         failing_now: The same if they are like the newer ones.
-        passing_now: The chance that all classes pass by themselves.
+        passing_before: The chance that all classes pass by themselves, if they are like the past.
+        passing_now: The same if they are like the newer ones.
         worst: Labels of the classes that have become most likely to fail, with both chances.
     """
 
     classes: int
+    is_fixed: bool
     failing_before: float
     failing_now: float
+    passing_before: float
     passing_now: float
     worst: tuple[tuple[str, float, float], ...]
 
@@ -88,8 +95,10 @@ class Drift:
     @property
     def is_old(self) -> bool:
         """Whether a new model is needed: people have changed and, where there is a plan, it suffers."""
-        suffers = self.plan is None or self.plan.failing_now > WORSE * self.plan.failing_before + 1.0
-        return self.has_changed and suffers
+        if self.plan is None:
+            return self.has_changed
+        more = MORE_REFUSED if self.plan.is_fixed else 1.0
+        return self.has_changed and self.plan.failing_now > WORSE * self.plan.failing_before + more
 
     @property
     def words(self) -> str:
@@ -97,13 +106,19 @@ class Drift:
         if not self.has_changed:
             return "The model is still good: nothing differs by more than chance."
         if not self.is_old:
-            return "People have changed, and the plan still fits them: about as many classes will be merged."
+            return "People have changed, and the plan still fits them: about as many classes will pass."
         if self.plan is None:
             return "People have changed by more than chance. Estimate again before the next plan."
+        found = (
+            f"a release will be refused with a chance of about {1.0 - self.plan.passing_now:.0%}, and "
+            f"{1.0 - self.plan.passing_before:.0%} was expected"
+            if self.plan.is_fixed
+            else f"about {self.plan.failing_now:,.0f} of {self.plan.classes:,} classes will move up, "
+            f"and {self.plan.failing_before:,.0f} were expected"
+        )
         return (
-            f"The model is out of date: about {self.plan.failing_now:,.0f} of {self.plan.classes:,} classes "
-            f"will have to be merged, and {self.plan.failing_before:,.0f} were expected. Estimate again, and "
-            "plan anew. What certified releases promise does not depend on it."
+            f"The model is out of date: {found}. Estimate again, and plan anew. What certified releases "
+            "promise does not depend on it."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,8 +201,10 @@ def _plan_drift(plan: Plan, *models: Model) -> PlanDrift:
     labels = plan.labels
     return PlanDrift(
         plan.n_classes,
+        plan.moving is None,
         float(before.sum()),
         float(now.sum()),
+        float(np.prod(1.0 - before)),
         float(np.prod(1.0 - now)),
         tuple(
             (", ".join(labels[row]), float(before[row]), float(now[row]))

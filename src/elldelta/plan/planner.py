@@ -260,7 +260,12 @@ class Planner:
             share = 1.0
             for _ in range(TRIES):
                 bound = self._bound(n_records, share).with_records(planned_for // self.wish.min_records)
-                partition, classes, common = drawn(self, bound)
+                try:
+                    partition, classes, common = drawn(self, bound)
+                except RefusedError:
+                    if share == 1.0 and planned_for == n_records:
+                        raise
+                    raise self._model_too_small() from None
                 found, excess = self._promised(n_records, partition, classes, common)
                 if found is not None and excess <= 1.0:
                     return found
@@ -399,6 +404,13 @@ class Planner:
         return found
 
     def _model_too_small(self) -> RefusedError:
+        if self._risk is not None and self.fewest <= 1:
+            return RefusedError(
+                "No classes were found of which all together pass often enough.",
+                found=f"As far as a plan may tell of past counts, more than {self.wish.delta:g} of the "
+                "releases would be refused.",
+                remedy="Wait for more records, allow a larger delta, or leave the merge risk out.",
+            )
         return RefusedError(
             "The past records are too few for such a plan.",
             found=f"No classes were found whose witnesses occur at least {self.wish.fewest_past} times in "

@@ -77,6 +77,7 @@ def _chances_of_passing(plan: Plan) -> list[str]:
         shows = "does not pass"
     if plan.closeness is not None:
         shows, at_most = "is estimated not to pass", "with a chance of at most"
+    reads = "one release" if plan.owners is None else "one release and all that its ledger admitted before"
     each = f"In a release of at least {plan.records} records a class {shows}"
     if plan.owners is not None:
         each = f"If {plan.owners} owners publish {plan.records} records each, a class of one of them {shows}"
@@ -84,10 +85,11 @@ def _chances_of_passing(plan: Plan) -> list[str]:
         f"{each} {at_most} {moving.merge_risk:g}. It is then published together with its "
         "neighbour in the tree of this plan, and some others are by chance (decoys), so that a merged class "
         "does not tell why it was merged.",
-        "To somebody who reads one release, and knows who is in which class but nobody's value, it moves the "
-        "odds of any two tables that differ inside one pair of merged classes by a factor of at most "
-        f"K_1 = {rounded_up(moving.k1)}; every further step up the tree multiplies it by {1.0 / moving.q:g}, "
-        "and the factors of several merged classes, and of several releases, multiply.",
+        f"Somebody reads {reads}, and knows who is in which class, but neither values nor the owner's key. "
+        "It moves their odds of any two tables that differ inside one merged class, one step above a class "
+        f"of this plan, by a factor of at most K_1 = {rounded_up(moving.k1)}; every further step multiplies "
+        f"it by {1.0 / moving.q:g}, and the factors of several merged classes, and of several releases, "
+        "multiply.",
         "A release is refused if not even all classes together pass: "
         + (
             f"with probability at most {rounded_up(max(NEGLIGIBLE, failure / plan.n_planned))}."
