@@ -18,7 +18,6 @@ from elldelta.core.closeness import (
     public_references,
     total_reference,
 )
-from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import ClosenessBound
 from elldelta.core.rungs import rungs_below
 from elldelta.errors import ParameterError
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import SharpPlan
     from elldelta.core.partition import Partition
     from elldelta.plan.wish import Wish
@@ -110,20 +110,6 @@ class Closeness:
         near = ClosenessBound(sharp.bound.closeness.limit, n_past=sharp.bound.closeness.n_past)
         far = near.chances(classes, sharp.bound.whole_records, rows)
         return sharp.with_far(far).with_masses(np.array(self.masses))
-
-    def root_risk(self, whole: JointDistribution, releases: int, n_records: int) -> float:
-        """The estimated chance that one class of everything is too far from any of the references.
-
-        Args:
-            whole: P of that class.
-            releases: t.
-            n_records: N.
-        """
-        rows = np.unique(self.shares, axis=0)
-        cells = np.concatenate([np.asarray(block, dtype=np.float64) for _, block in whole.dense_blocks()])
-        same = JointDistribution(np.repeat(cells / whole.total, len(rows), axis=0), 1.0)
-        near = ClosenessBound(float(self.exact_limit / releases), n_past=whole.total)
-        return min(1.0, float(near.chances(same, n_records, rows).sum()))
 
     def check(self, n_classes: int, n_values: int) -> None:
         """Refuses what does not fit the classes and values of a plan."""

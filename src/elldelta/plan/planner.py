@@ -24,7 +24,7 @@ from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
-from elldelta.plan.root import root_failure_upper
+from elldelta.plan.root import root_distance_risk, root_failure_upper
 from elldelta.plan.seen import lengths_of, seen_ranges
 from elldelta.plan.several import check_choices, together, wish_of
 from elldelta.plan.wish import USUAL_DELTA, Wish, check_noisy, checked_by, plan_groups, promised_ell
@@ -289,7 +289,10 @@ class Planner:
         near = Closeness.promised(self.wish, past)
         if near is not None:
             sharp = near.judged(sharp, past)
-            risk = float(sharp.far.sum()) if self._risk is None else self._root_risk(near, n_records)
+            is_fixed = self._risk is None
+            risk = (
+                float(sharp.far.sum()) if is_fixed else root_distance_risk(near, past, self.wish, n_records)
+            )
             near = replace(near, risk=min(1.0, risk))
         excess = self._excess(sharp)
         if excess > 1.0:
@@ -303,25 +306,6 @@ class Planner:
             found = replace(found, failure_upper=failure, promise="", conditions=())
             excess = max(excess, failure / self.wish.budget)
         return found, excess
-
-    def _root_risk(self, near: Closeness, n_records: int) -> float:
-        """The estimated chance that a plan whose classes move has to refuse: not even all together are close.
-
-        Raises:
-            RefusedError: It is more than was allowed.
-        """
-        whole = self.distribution.generalized(Partition.single(self.distribution.n_quasi_identifiers))
-        risk = near.root_risk(whole, self.wish.releases, n_records)
-        if risk > self.wish.delta:
-            raise RefusedError(
-                "Classes that move up must stay close to the reference of every class that they hold, and "
-                "all of them together would not.",
-                found=f"A release whose classes have moved up that far is refused with a chance of about "
-                f"{risk:.2g}; {self.wish.delta:g} is allowed.",
-                remedy="Leave the merge risk out: fixed classes. Or compare with everybody (closeness to "
-                "overall), or allow a larger closeness.",
-            )
-        return risk
 
     @property
     def _risk(self) -> float | None:

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.distribution import JointDistribution
+from elldelta.core.generalize.bounds import ClosenessBound
 from elldelta.core.occupancy import class_failures_upper
+from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
     from elldelta.core.generalize.bounds import SharpBound
+    from elldelta.plan.closeness import Closeness
     from elldelta.plan.plan import Plan
+    from elldelta.plan.wish import Wish
 
 
 def root_failure_upper(plan: Plan, bound: SharpBound) -> float:
@@ -41,3 +46,31 @@ def root_failure_upper(plan: Plan, bound: SharpBound) -> float:
         found = class_failures_upper(shares, ell, bound.n_records, releases, checked_by=bound.checked_by)
         failures.append(found.failures_upper)
     return bound.total(np.concatenate(failures))
+
+
+def root_distance_risk(near: Closeness, past: JointDistribution, wish: Wish, n_records: int) -> float:
+    """The estimated chance that all classes together are too far from the reference of any of them.
+
+    Args:
+        near: The references.
+        past: The past records by class and value.
+        wish: What is asked for.
+        n_records: The records of a release.
+
+    Raises:
+        RefusedError: It is more than a release may be refused with.
+    """
+    rows = np.unique(near.shares, axis=0)
+    whole = JointDistribution(np.repeat(past.value_marginal[np.newaxis], len(rows), axis=0), 1.0)
+    bound = ClosenessBound(float(near.exact_limit / wish.releases), n_past=past.total)
+    risk = min(1.0, float(bound.chances(whole, n_records, rows).sum()))
+    if risk > wish.delta:
+        raise RefusedError(
+            "Classes that move up must stay close to the reference of every class that they hold, and all of "
+            "them together would not.",
+            found="A release whose classes have moved up that far is refused with a chance of about "
+            f"{risk:.2g}; {wish.delta:g} is allowed.",
+            remedy="Leave the merge risk out: fixed classes. Or compare with everybody (--closeness-to "
+            "overall), or allow a larger closeness.",
+        )
+    return risk
