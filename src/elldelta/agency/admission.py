@@ -357,20 +357,7 @@ def subtracted(plan: Plan, published: Published, others: Iterable[Registered]) -
         found = [_isolated(plan, published, item, place)[1] for place in range(len(plan.schema.sensitives))]
         below = [group for groups in found for group in groups]
         names = f"the release of {item.owner}", published.name
-        if not below:
-            pairs.append(SubtractedPair(names, "not found", "unanswered"))
-            continue
-        worst = min(below, key=lambda group: (group.diversity, group.records))
-        pairs.append(
-            SubtractedPair(
-                (names[1], names[0]) if worst.how == "second minus first" else names,
-                "possible",
-                "unanswered",
-                len(below),
-                sum(group.records for group in below),
-                worst.diversity,
-            )
-        )
+        pairs.append(SubtractedPair.of(names, "possible", "unanswered", below))
     return Subtraction.of(pairs, below_any)
 
 

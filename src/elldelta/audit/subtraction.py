@@ -87,6 +87,23 @@ class SubtractedPair:
     records_below: int = 0
     diversity_min: int | None = None
 
+    @classmethod
+    def of(
+        cls,
+        releases: tuple[str, str],
+        status: Literal["found", "possible"],
+        because: Because,
+        groups: Sequence[Isolated],
+    ) -> SubtractedPair:
+        """What the groups show that were isolated between two releases; nothing was found without any."""
+        if not groups:
+            return cls(releases, "not found", because)
+        worst = min(groups, key=lambda group: (group.diversity, group.records))
+        if worst.how == "second minus first":
+            releases = releases[1], releases[0]
+        records = sum(group.records for group in groups)
+        return cls(releases, status, because, len(groups), records, worst.diversity)
+
 
 @dataclass(frozen=True)
 class Subtraction:
@@ -292,19 +309,9 @@ def _subtracted(
     sizes = [int(evidence.shown[place].counts.sum()) for place in pair]
     status: dict[bool, Literal["found", "possible"]] = {True: "found", False: "possible"}
     judged = [(item, status[answer == "affirmed" and _follows(item, sizes)]) for item in isolated]
-    if not judged:
-        return SubtractedPair(names, "not found", answer), []
-    worst = min(judged, key=lambda each: (each[1] != "found", each[0].diversity, each[0].records))
-    told = [item for item, own in judged if own == worst[1]]
-    pair_told = SubtractedPair(
-        (names[1], names[0]) if worst[0].how == "second minus first" else names,
-        worst[1],
-        answer,
-        len(told),
-        sum(item.records for item in told),
-        worst[0].diversity,
-    )
-    return pair_told, judged
+    told = [item for item, own in judged if own == "found"]
+    own: Literal["found", "possible"] = "found" if told else "possible"
+    return SubtractedPair.of(names, own, answer, told or isolated), judged
 
 
 def _follows(item: Isolated, sizes: Sequence[int]) -> bool:
