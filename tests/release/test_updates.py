@@ -115,6 +115,7 @@ def next_release(world, owner="a", **changes):
         person=changes.get("person", "who"),
         living=ed.Living(**options),
         ledger=ed.Ledger(world.folder / changes.get("ledger", "ledger"), changes.get("owner", owner)),
+        leave_out=changes.get("leave_out", False),
     )
 
 
@@ -172,6 +173,8 @@ def test_what_a_series_needs_is_told(lived, tmp_path):
             ed.release(lived.tables["a"], lived.plan, to=tmp_path / "r.parquet", living=living, **arguments)
     with pytest.raises(ParameterError, match="erased"):
         ed.Living("s", erase="people.csv")
+    with pytest.raises(ParameterError, match="left out of the first release"):
+        next_release(lived, leave_out=True)
     with pytest.raises(ParameterError):
         ed.Living("s", longest_wait=0)
 
@@ -373,9 +376,10 @@ def test_kill_9_leaves_release_state_and_ledger_all_old_or_all_new(tmp_path):
 
 def test_a_plain_release_whose_file_is_lost_can_be_made_again(tmp_path):
     """Also where the ledger has little room: what is left out follows from what it knew at that time."""
-    world = World(tmp_path, 3, owners=(), n_past=3000)
-    for owner in "abcdefg":
-        table, place = world.born(world.plan.records + 60), tmp_path / f"{owner}.parquet"
+    world, n_left_out = World(tmp_path, 3, owners=(), n_past=3000), 0
+    for owner, value in zip("abcdefg", VALUES, strict=False):
+        table, place = world.born(world.plan.records + 400), tmp_path / f"{owner}.parquet"
+        table = table[(table["age"] > 25) | (table["value"] != value)]  # each owner misses another value
 
         def publish(rows, owner=owner, place=place):
             book = ed.Ledger(tmp_path / "ledger", owner)
@@ -383,7 +387,9 @@ def test_a_plain_release_whose_file_is_lost_can_be_made_again(tmp_path):
             return made.manifest.to_dict()
 
         made = publish(table)
+        n_left_out += made["records_left_out"]
         place.unlink()
         assert publish(table) == made
         with pytest.raises(ed.RefusedError, match="has published under this plan before"):
             publish(table.iloc[60:])
+    assert n_left_out > 0

@@ -9,7 +9,7 @@ records. No distribution enters: the owner checks its own counts, alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -141,16 +141,6 @@ class CertificateTerms:
         if allowances is None:
             allowances = np.maximum(0, membership.sum(axis=1) - ell) // min(releases, n_values + 1)
         return cls(membership, np.asarray(allowances), ell, releases, min_records, moves, closeness, k=k)
-
-    def taken(self, order: NDArray[np.intp]) -> CertificateTerms:
-        """The same about the base classes in another order."""
-        return replace(
-            self,
-            membership=self.membership[order],
-            allowances=self.allowances[order],
-            moves=None if self.moves is None else self.moves[order],
-            closeness=None if self.closeness is None else self.closeness.taken(order),
-        )
 
     @property
     def n_classes(self) -> int:

@@ -200,13 +200,6 @@ class ClosenessTerms:
             return np.zeros(self.references.shape)
         return np.maximum(0.0, self.shares - self.smallest.counts / self.smallest.sizes)
 
-    def taken(self, order: NDArray[np.intp]) -> ClosenessTerms:
-        """The same about the base classes in another order."""
-        smallest = self.smallest
-        if smallest is not None:
-            smallest = SmallestShares(smallest.counts[order], smallest.sizes[order])
-        return replace(self, references=self.references[order], smallest=smallest)
-
     def with_others(self, smallest: SmallestShares, limit: Fraction) -> ClosenessTerms:
         """What the next release must keep so that all of them together stay within a limit."""
         return replace(self, smallest=smallest, limit=limit)

@@ -86,10 +86,6 @@ class JointTerms:
         """A table over all values, cut into those of every column."""
         return [np.ascontiguousarray(table[..., own]) for own in self.columns]
 
-    def taken(self, order: NDArray[np.intp]) -> JointTerms:
-        """The same about the base classes in another order."""
-        return JointTerms(tuple(part.taken(order) for part in self.parts))
-
     def check_counts(self, counts: ArrayLike) -> NDArray[np.int64]:
         """Returns an owner's records by base class and value, or raises."""
         table = np.asarray(counts)

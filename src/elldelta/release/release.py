@@ -175,6 +175,12 @@ def release(
         check_person(person, known.schema.columns)
     if living is not None:
         check_living(living, known, person, has_ledger=ledger is not None)
+        if leave_out and living.since is not None:
+            raise ParameterError(
+                "Classes are left out of the first release of a table only.",
+                found="An update withholds classes by its own rules.",
+                remedy="Do without `leave_out`.",
+            )
     if known.moving is not None:
         _check_moving(known, person, has_ledger=ledger is not None)
     files = [*_files(place, apart), *([] if living is None else [living.state])]
