@@ -172,7 +172,7 @@ def is_pair(before, after, pair, digits=2):
         return False
 
 
-@rule(r"No limit on shares was asked for \(--closeness\)\.")
+@rule(r"No limit on shares was asked for \(closeness\)\.")
 def _no_limit(truth, match):
     assert not truth.is_near
 

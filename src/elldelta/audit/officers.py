@@ -41,7 +41,7 @@ _CHECKLIST = (
 
 
 def sections_of(record: Mapping[str, Any], picture: Figure) -> tuple[str, str, str, list[Section]]:
-    """Title, lead, footer and sections of the page about a record.
+    """Title, verdict, footer and sections of the page about a record.
 
     Args:
         record: What `elldelta.audit.sign_off.evidence` sealed.
@@ -49,9 +49,10 @@ def sections_of(record: Mapping[str, Any], picture: Figure) -> tuple[str, str, s
     """
     about = record["about"]
     title = f"Evidence: {about['title']}"
-    lead = f"{record['verdict']} {record['linked']['surest']}".strip()
+    verdict, surest = record["verdict"], record["linked"]["surest"]
     footer = f"Made by {record['software']} on {record['made'][:10]}. Record {record['digest'][:23]}..."
     sections: list[Section] = [
+        *([("How far linking leads", [{"text": surest}])] if surest else []),
         ("Who publishes what to whom", _who(record)),
         ("Columns", _columns(record)),
         ("The promise", _promise(record)),
@@ -68,7 +69,7 @@ def sections_of(record: Mapping[str, Any], picture: Figure) -> tuple[str, str, s
         ("Versions and digests", _digests(record)),
         ("Names and signatures", _signatures(about)),
     ]
-    return title, lead, footer, sections
+    return title, verdict, footer, sections
 
 
 def _who(record: Mapping[str, Any]) -> list[Block]:
@@ -216,19 +217,18 @@ def _linkability(record: Mapping[str, Any]) -> list[Block]:
 def _inference(record: Mapping[str, Any]) -> list[Block]:
     blocks: list[Block] = [{"text": "Can the sensitive value of somebody be inferred, with what certainty?"}]
     for of, linked in _by_column(record):
-        rows = [(linked["reference"], percent(linked["baseline"]), "–", "–", "what it is compared with")]
+        rows = [(linked["reference"], percent(linked["baseline"]), "–", "what it is compared with")]
         for reading in linked["readings"]:
             most = "" if reading["is_exact"] else "at most "
             largest, after = (f"{most}{percent(reading[name])}" for name in ("share_surest", "share_after"))
-            rows.append(
-                (reading["name"], largest, percent(reading["share_before"]), after, reading["condition"])
-            )
+            gain = f"from {percent(reading['share_before'])} to {after}"
+            rows.append((reading["name"], largest, gain, reading["condition"]))
         near = linked["closeness"]
         told = "No limit on shares (closeness) was promised." if near is None else f"Also, {near['words']}."
         blocks += [
             *([{"text": of}] if of else []),
             {
-                "header": ("read by", "largest share", "largest gain: from", "to", "a probability if"),
+                "header": ("read by", "largest share", "largest gain", "a probability if"),
                 "rows": rows,
             },
             {"text": told},

@@ -296,7 +296,7 @@ class Audit(Shown):
         alone = len(self.releases) == 1
         told = surest_words(self.readings, self.reference, self.baseline, alone=alone)
         if told and self.closeness is None:
-            told += " No limit on shares was asked for (--closeness)."
+            told += " No limit on shares was asked for (closeness)."
         return told
 
     @property

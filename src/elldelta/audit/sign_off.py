@@ -386,12 +386,12 @@ def _write(
     sources: Sequence[Path],
     key: PrivateKey | None,
 ) -> None:
-    title, lead, footer, sections = sections_of(record, linked.plot())
+    title, verdict, footer, sections = sections_of(record, linked.plot())
     with AtomicFiles() as files:
         staged = files.stage(folder, folder=True)
         (staged / RECORD).write_bytes(as_bytes(record))
-        (staged / PAGE).write_text(as_html(title, lead, sections, footer), encoding="utf-8")
-        (staged / PDF).write_bytes(as_pdf(title, lead, sections, footer, made=moment))
+        (staged / PAGE).write_text(as_html(title, verdict, sections, footer), encoding="utf-8")
+        (staged / PDF).write_bytes(as_pdf(title, verdict, sections, footer, made=moment))
         for path in sources:
             shutil.copyfile(path, staged / path.name)
         names = sorted(path.name for path in staged.iterdir())

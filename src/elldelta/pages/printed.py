@@ -30,7 +30,7 @@ _WIDTH_MM = 110.0
 """The width of a picture."""
 
 
-def as_html(title: str, lead: str, sections: Sequence[Section], footer: str) -> str:
+def as_html(title: str, verdict: str, sections: Sequence[Section], footer: str) -> str:
     """One self-contained page."""
     shown = [
         (
@@ -42,10 +42,10 @@ def as_html(title: str, lead: str, sections: Sequence[Section], footer: str) -> 
         )
         for name, blocks in sections
     ]
-    return render("printed.html", title=title, lead=lead, sections=shown, footer=footer)
+    return render("printed.html", title=title, verdict=verdict, sections=shown, footer=footer)
 
 
-def as_pdf(title: str, lead: str, sections: Sequence[Section], footer: str, *, made: dt.datetime) -> bytes:
+def as_pdf(title: str, verdict: str, sections: Sequence[Section], footer: str, *, made: dt.datetime) -> bytes:
     """The same as a PDF; the same bytes for the same words and the same moment.
 
     Raises:
@@ -75,7 +75,7 @@ def as_pdf(title: str, lead: str, sections: Sequence[Section], footer: str, *, m
     _add_letters(pdf)
     pdf.add_page()
     _words(pdf, title, _TITLE, bold=True)
-    _words(pdf, lead, _PLAIN + 1)
+    _words(pdf, verdict, _PLAIN + 1, bold=True)
     for name, blocks in sections:
         if pdf.will_page_break(30):
             pdf.add_page()

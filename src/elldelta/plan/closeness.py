@@ -172,7 +172,7 @@ class Closeness:
         )
 
     CONDITION = (
-        "Closeness bounds shares of linked records: of every value as many as each linked release shows in "
+        "Closeness bounds shares of linked records: of every value the fewest that a linked release shows in "
         "the person's class. It does not bound a conclusion by Bayes' rule, which can go much further where "
         "the other people of the releases differ; 'elldelta audit' computes both."
     )
