@@ -64,6 +64,8 @@ SETTINGS = {
             oracle.shows_values(alike(3, 3), [1] * 3), oracle.is_close([(1, 1, 1)] * 3, Fraction(1, 2))
         ),
     ),
+    # Two sensitive columns of two values each, side by side: a node must show both values of both.
+    "two columns": (THREE, (2, 2, 2), (2, 2), oracle.shows_values(alike(3, 4), [0] * 3)),
     # What earlier releases have left: other witnesses in every leaf, and other rooms.
     "a ledger": (
         THREE,
@@ -82,6 +84,16 @@ SETTINGS = {
         ),
     ),
 }
+
+
+def all_tables(people, n_values):
+    """All tables with so many people in every leaf; of several columns, every pair of what they show."""
+    if isinstance(n_values, int):
+        return oracle.tables(people, n_values)
+    first, second = (oracle.tables(people, each) for each in n_values)
+    return [
+        tuple(own + more for own, more in zip(one, other, strict=True)) for one in first for other in second
+    ]
 
 
 def released(tree, tables, passes, distribution):
@@ -120,7 +132,7 @@ def largest_odds(tree, releases, bound):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_table_with_the_same_release_is_possible_at_odds_of_at_most_k(name):
     tree, people, n_values, passes = SETTINGS[name]
-    releases = released(tree, oracle.tables(people, n_values), passes, decoys)
+    releases = released(tree, all_tables(people, n_values), passes, decoys)
 
     largest = largest_odds(tree, releases, oracle.odds_bound)
 
@@ -133,7 +145,7 @@ def test_every_table_with_the_same_release_is_possible_at_odds_of_at_most_k(name
 
 def test_the_sharp_constant_is_reached_and_is_at_most_k():
     tree, people, n_values, passes = SETTINGS["three leaves"]
-    releases = released(tree, oracle.tables(people, n_values), passes, decoys)
+    releases = released(tree, all_tables(people, n_values), passes, decoys)
 
     assert largest_odds(tree, releases, oracle.sharp_odds) == 1
     for each in (PAIR, THREE, FOUR, CHAIN):
@@ -183,7 +195,7 @@ def shallow_decoys(tree, passing):
 def test_the_enumeration_notices_missing_decoys(name, broken):
     tree, people, n_values, passes = SETTINGS[name]
 
-    releases = released(tree, oracle.tables(people, n_values), passes, broken)
+    releases = released(tree, all_tables(people, n_values), passes, broken)
 
     assert largest_odds(tree, releases, oracle.odds_bound) > 1
 
@@ -191,7 +203,7 @@ def test_the_enumeration_notices_missing_decoys(name, broken):
 def test_the_enumeration_notices_decoys_that_never_go_further_than_one_step():
     tree, people, n_values, passes = SETTINGS["four leaves"]
 
-    releases = released(tree, oracle.tables(people, n_values), passes, shallow_decoys)
+    releases = released(tree, all_tables(people, n_values), passes, shallow_decoys)
 
     assert largest_odds(tree, releases, oracle.odds_bound) > 1
 
