@@ -1,4 +1,4 @@
-"""Slow, obvious twins of certificates, coarsening and the ledger, written from Theorems E and F.
+"""Slow, obvious twins of certificates and the ledger, written from Theorems E and F.
 
 A release is a table (list of rows of counts per base class), the published class of each base class, and the
 published classes whose records are left out.
