@@ -153,7 +153,7 @@ def paper(bench: Bench) -> dict[str, Any]:
 
 
 def closeness(bench: Bench) -> dict[str, Any]:
-    """Plans that promise what anybody may believe, alone or beside ell."""
+    """Plans for closeness, alone or beside ell."""
     shape = random_shape(bench.rng, most_sensitive=2, groups=bool(bench.rng.random() < 0.15))
     world = World(bench.rng, shape)
     wish = {

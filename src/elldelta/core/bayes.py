@@ -12,7 +12,6 @@ records is theirs, and the probability of the rest differs from that of the whol
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,8 +64,13 @@ def posterior(
         log_weight = np.where(possible, np.log(np.where(possible, prior, 1.0)), -np.inf)
         for table, mass in zip(counts, masses, strict=True):
             log_weight += np.log(np.where(possible, table, 1)) - np.log(np.where(possible, mass, 1.0))
+    return _normalized(log_weight)
+
+
+def _normalized(log_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of logarithms as distributions; a row without any weight is 0."""
     highest = log_weight.max(axis=1, keepdims=True)
-    weight = np.where(possible, np.exp(log_weight - np.where(np.isfinite(highest), highest, 0.0)), 0.0)
+    weight = np.exp(log_weight - np.where(np.isfinite(highest), highest, 0.0))
     total = weight.sum(axis=1, keepdims=True)
     return weight / np.where(total > 0, total, 1.0)
 
@@ -102,10 +106,15 @@ def gain_by_bayes(
         if not is_exact:
             best.take(_bounds(prior, tables, own), prior)
             continue
-        for size in range(1, len(releases) + 1):
-            for group in combinations(range(len(releases)), size):
-                chosen = list(group)
-                best.take(posterior(prior, [*tables[chosen]], [own[j] for j in chosen]), prior)
+        with np.errstate(divide="ignore"):
+            ratios = [np.log(table) - np.log(mass) for table, mass in zip(tables, own, strict=True)]
+        waiting = [(np.log(prior), 0)]  # every group once, from the one that lacks its last release
+        while waiting:
+            weight, place = waiting.pop()
+            for index in range(place, len(releases)):
+                with_it = weight + ratios[index]
+                best.take(_normalized(with_it), prior)
+                waiting.append((with_it, index + 1))
     return best.found(is_exact=is_exact)
 
 
