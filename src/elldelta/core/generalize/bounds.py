@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from elldelta.core.occupancy import CheckedBy, ClassFailures
 
 K_SHARE = 0.1
-"""The share of what may fail that a search for classes leaves to those of fewer than k records."""
+"""The largest share of what may fail that a search for classes lets those of fewer than k records take."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -284,9 +284,11 @@ class _Search:
             self.progress(min(1.0, (self.n_runs + share) / n_runs))
 
     def result(self, found: _Found) -> tuple[Partition, BoxTree]:
-        for slack in (1e-9, 1e-6, 1e-4):
+        n_with_k = sum(part.k > 1 for part in self.criterion.parts)
+        for slack in (1e-9, 1e-6, 1e-4, 1e-4 + K_SHARE * n_with_k):
             if slack > 1e-9:
-                # Sums in another order differ in the last digits: aim lower by more than they do.
+                # Sums in another order differ in the last digits: aim lower by more than they do. Classes
+                # that may hold fewer than k records add at most their share, and mostly nothing.
                 found = self.run(found.trade_off, slack)
             tree = BoxTree(found.attributes, found.places, self.sizes)
             box_of = found.box_of
@@ -303,8 +305,6 @@ class _Search:
         shared: tuple[Any, ...] = (floor, power, FEW_TRIES if self.many else 1 << 30)
         nothing = np.empty((0, 2), dtype=np.float64)  # Lemma B gains next to nothing here
         limit = (criterion.limit or 0.0) * (1.0 - slack)
-        # Every column leaves its share to classes of fewer than k records, if that is asked of it.
-        limit *= 1.0 - K_SHARE * sum(part.k > 1 for part in criterion.parts)
         if self.budget is not None and criterion.checked_by == "owner":
             limit /= criterion.releases
         mode = kernels.EACH if criterion.per_class else kernels.TOTAL
