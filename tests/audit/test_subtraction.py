@@ -120,6 +120,15 @@ def test_overlapping_classes_are_not_tried_and_say_so():
     assert "for 2 of 3 pairs" in found.subtraction.words
 
 
+def test_too_many_pairs_are_not_tried_and_say_so(monkeypatch):
+    monkeypatch.setattr("elldelta.audit.subtraction._MOST_PAIRS", 1)
+    far = [published(name, [[9, 0, 2, 5], [5, 9, 0, 2]], [0, 0, 1]) for name in ("first", "second")]
+    found = summarize(Evidence.from_published([*far, SPRING]), 2)
+    assert judged(found) == ("not tried", "too many pairs")
+    assert [pair.status for pair in found.subtraction.pairs] == ["not found", "not tried", "not tried"]
+    assert "for 2 of 3 pairs of releases; the others isolate no group" in found.subtraction.words
+
+
 @pytest.fixture(scope="module")
 def register(tmp_path_factory):
     """A register of 9,000 people, and the same people less six, who live in six classes."""

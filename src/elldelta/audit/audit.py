@@ -209,8 +209,8 @@ def audit_before(
         own = None if asked is None else asked.for_column(place)
         evidence = replace(reading, place=place).gather(given, asked=own)
         answers.append(gate(evidence, _wanted(ell, evidence, own), own, owners, inside))
-    # Every sensitive column must hold; the first that does not says why.
-    return next((answer for answer in answers if not answer.holds), answers[0])
+    # Every sensitive column must hold; the first that does not, or that hangs on an answer, says why.
+    return min(answers, key=lambda answer: (answer.holds, not answer.subtraction.is_open))
 
 
 def explain(
