@@ -4,7 +4,6 @@ A release is a table (list of rows of counts per base class), the published clas
 published classes whose records are left out.
 """
 
-import math
 from itertools import product
 
 
@@ -78,51 +77,3 @@ def groupings(n):
             yield from extend([*prefix, part], max(used, part + 1))
 
     return extend([], 0)
-
-
-def run_groupings(n):
-    """All partitions of n things into runs."""
-    for cuts in product((0, 1), repeat=n - 1):
-        group_of = [0]
-        for cut in cuts:
-            group_of.append(group_of[-1] + cut)
-        yield tuple(group_of)
-
-
-def best(witnesses, allowances, table, candidates, loss_of, min_records=1):
-    """The fewest records left out, then the least loss, over all groupings; what fails is left out.
-
-    `loss_of(members)` is the loss of one published class.
-    """
-    optimum = None
-    for group_of in candidates:
-        n_left_out, loss = 0, 0.0
-        for group in set(group_of):
-            members = [base for base, own in enumerate(group_of) if own == group]
-            counts = shown(table, group_of, (), group)
-            misses = [
-                len([value for value in witnesses[base] if counts[value] < min_records]) for base in members
-            ]
-            fails = sum(counts) and any(n > allowances[base] for n, base in zip(misses, members, strict=True))
-            if fails:
-                n_left_out += sum(counts)
-            else:
-                loss += loss_of(members)
-        if optimum is None or (n_left_out, loss) < (optimum[0], optimum[1] - 1e-12):
-            optimum = (n_left_out, loss)
-    return optimum
-
-
-def passes_alone(witnesses, allowances, table, members, r=1):
-    """Whether some base classes may be published together, whatever happens to the others."""
-    shown = [sum(table[base][value] for base in members) >= r for value in range(len(table[0]))]
-    return all(sum(not shown[value] for value in witnesses[base]) <= allowances[base] for base in members)
-
-
-def fewer_than(chances, ell):
-    """The chance that fewer than ell of some independent events happen, by adding up all outcomes."""
-    total = 0.0
-    for outcome in product((False, True), repeat=len(chances)):
-        if sum(outcome) < ell:
-            total += math.prod(p if happens else 1.0 - p for p, happens in zip(chances, outcome, strict=True))
-    return total
