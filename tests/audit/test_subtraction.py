@@ -18,6 +18,7 @@ from elldelta.audit.measures import summarize
 from elldelta.audit.releases import ForeignColumns
 from elldelta.audit.sign_off import evidence as make_evidence
 from elldelta.audit.sign_off import write_form
+from elldelta.audit.subtraction import subtract
 from elldelta.core.partition import Partition
 
 PLAN = make_plan(boxes=REGIONS, n_values=4, ell=3, releases=1)
@@ -121,7 +122,7 @@ def test_overlapping_classes_are_not_tried_and_say_so():
 
 
 def test_too_many_pairs_are_not_tried_and_say_so(monkeypatch):
-    monkeypatch.setattr("elldelta.audit.subtraction._MOST_PAIRS", 1)
+    monkeypatch.setitem(subtract.__globals__, "_MOST_PAIRS", 1)
     far = [published(name, [[9, 0, 2, 5], [5, 9, 0, 2]], [0, 0, 1]) for name in ("first", "second")]
     found = summarize(Evidence.from_published([*far, SPRING]), 2)
     assert judged(found) == ("not tried", "too many pairs")
