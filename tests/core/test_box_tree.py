@@ -8,6 +8,7 @@ from tests.trees import random_tree
 
 from elldelta.core import box_tree
 from elldelta.core.box_tree import BoxTree
+from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
 
 
@@ -109,3 +110,28 @@ def test_nodes_that_leave_something_out_are_no_cut():
     tree = BoxTree(np.array([0, -1, -1]), np.array([1, 0, 0]), (4,))
     with pytest.raises(ParameterError, match="every leaf"):
         tree.grouping(np.array([1]))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_groupings_are_read_back_as_nodes_or_refused(seed):
+    """From the definition: every class is all leaves below one node, and classes are numbered along them."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, tuple(rng.integers(1, 4, 2).tolist()))
+    below = {tuple(node["leaves"]): number for number, node in enumerate(slow(tree))}
+    leaves, n_refused = tree.leaves, 0
+    for _ in range(60):
+        group_of = np.cumsum(rng.random(tree.n_leaves) < rng.random())
+        group_of -= group_of[0]
+        if rng.random() < 0.2:
+            group_of = group_of.max() - group_of
+        classes = [tuple(leaves[group_of == group].tolist()) for group in range(group_of.max() + 1)]
+        expected = [below.get(members) for members in classes]
+        if None in expected or (np.diff(group_of) < 0).any():
+            n_refused += 1
+            with pytest.raises(ParameterError, match="nodes of the tree only"):
+                tree.nodes_of(Partition(group_of))
+            continue
+        assert tree.nodes_of(Partition(group_of)).tolist() == expected
+    assert n_refused or tree.n_leaves < 3
+    with pytest.raises(ParameterError, match="nodes of the tree only"):
+        tree.nodes_of(Partition(np.arange(tree.n_leaves + 1)))
