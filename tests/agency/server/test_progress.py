@@ -10,7 +10,7 @@ pytestmark = pytest.mark.both_databases
 def plan(service):
     for name in ("a", "b", "c"):
         service.add(name, "owner")
-    return service.issue()  # asks for 10 records
+    return service.issue()  # asks for 1,000 records
 
 
 def report(service, plan, who, records, status=200):
@@ -22,14 +22,14 @@ def seen(service, plan, who):
 
 
 def test_the_agency_and_auditors_see_everybody(service, plan):
-    for name, records in (("a", 4321), ("b", 9), ("c", 10)):
+    for name, records in (("a", 4321), ("b", 999), ("c", 1_000)):
         report(service, plan, name, records)
     for who in ("agency", "auditor"):
         found = seen(service, plan, who).json()
         assert [(item["owner"], item["records"], item["reached"]) for item in found["owners"]] == [
             ("a", 4321, True),
-            ("b", 9, False),
-            ("c", 10, True),
+            ("b", 999, False),
+            ("c", 1_000, True),
         ]
         assert found["owners_reached"] == 2
         assert found["own"] is None
@@ -42,7 +42,7 @@ def test_an_owner_sees_its_own_number_and_only_how_many_have_reached_n(service, 
     for found in (answer, seen(service, plan, "b")):
         assert found.json() == {
             "plan": plan.digest,
-            "needed": 10,
+            "needed": 1_000,
             "owners_reached": 2,
             "own": 9,
             "owners": None,
@@ -57,7 +57,7 @@ def test_a_client_sees_only_how_many_have_reached_n(service, plan):
     found = seen(service, plan, "client")
     assert found.json() == {
         "plan": plan.digest,
-        "needed": 10,
+        "needed": 1_000,
         "owners_reached": 1,
         "own": None,
         "owners": None,
@@ -87,7 +87,7 @@ def test_a_plan_that_does_not_exist_has_no_progress(service):
 
 
 def test_a_plan_that_was_withdrawn_takes_no_report(service):
-    gone = service.issue(make_plan(records=20))
+    gone = service.issue(make_plan(records=1_020))
     service.post("agency", f"/plans/{gone.digest}/withdraw", {"reason": "a test"})
     report(service, gone, "owner", 5, status=409)
     assert seen(service, gone, "agency").json()["owners"] == []
@@ -97,7 +97,7 @@ def test_many_owners_report_at_the_same_time(service, plan):
     names = [f"owner-{number}" for number in range(12)]
     for name in names:
         service.add(name, "owner")
-    sent = [(name, records) for records in (15, 20, 25) for name in names]
+    sent = [(name, records) for records in (1_005, 1_010, 1_015) for name in names]
     answers = service.send_together(
         ("PUT", f"/plans/{plan.digest}/progress", name, {"records": records}) for name, records in sent
     )

@@ -6,8 +6,8 @@ import numpy as np
 from tests.agency.server.service import POPULATION, Service, make_model, model_file
 
 from elldelta.agency.server.services.populations import draw_classes
+from elldelta.core.rungs import SHARE, STEP, ladder
 from elldelta.model import model_from_bytes, rounded
-from elldelta.model.rounding import SHARE, STEP, ladder
 
 
 def test_no_digest_confirms_a_guess_of_the_model(service):
