@@ -61,8 +61,8 @@ class TinyAgency:
         return {
             "digest": plan.digest, "population": "region", "status": self.status, "ell": plan.ell,
             "releases": plan.releases, "records": plan.records, "classes": plan.n_classes,
-            "kind": plan.kind, "promise": plan.promise, "superseded_by": None, "reason": None, "delta": plan.delta,
-            "issued": "2026-01-01T00:00:00Z", "ended": None, "closeness": None,
+            "kind": plan.kind, "promise": plan.promise, "superseded_by": None, "reason": None,
+            "delta": plan.delta, "issued": "2026-01-01T00:00:00Z", "ended": None, "closeness": None,
         }  # fmt: skip
 
     def _get_plan(self, plan, owner, headers, body):
