@@ -415,29 +415,31 @@ def refusal(distribution: JointDistribution, single: SharpPlan | JointPlan) -> R
     """The refusal of a bound that the single class of everything does not keep: says what would do."""
     bound = single.bound
     found = f"Even one class of everything is only known to fail with at most {min(1.0, single.reached):.3g}."
-    remedy = "Lower ell or the number of releases."
+    wait, instead = "", "Estimate from more past records, or"
     try:
         needed = fewest_records(distribution, Partition.single(distribution.n_quasi_identifiers), bound)
-        remedy = f"Wait for {needed} records per release, or lower ell or the number of releases."
+        wait = instead = f"Wait for {needed * bound.parts[0].n_parts} records per release, or"
     except RefusedError as error:
         found = f"{found} {error.found}"
+    whole, k = bound.parts[0].whole_records, max(part.k for part in bound.parts)
     if bound.closeness is not None and float(single.far.sum()) > 0.5 * min(1.0, single.reached):
         return RefusedError(
-            f"No classes of releases of {bound.n_records} records stay within {bound.closeness.limit:g} of "
-            "their references.",
+            f"No classes of releases of {whole} records stay within {bound.closeness.limit:g} of their "
+            "references.",
             found="Even one class of everything is likely to be further away.",
-            remedy=remedy.replace("lower ell", "allow a larger closeness, or lower ell"),
+            remedy=f"{instead} allow a larger closeness, or lower the number of releases.",
         )
-    k = max(part.k for part in bound.parts)
     if k > 1 and float(single.short.max()) > 0.5 * min(1.0, single.reached):
         return RefusedError(
-            f"A release of {bound.n_records} records is too small for classes of at least {k} records.",
+            f"A release of {whole} records is too small for classes of at least {k} records.",
             found=found,
-            remedy=remedy.replace("lower ell", "ask for a smaller k, or lower ell"),
+            remedy=f"{wait} ask for a smaller k." if wait else "Ask for a smaller k.",
         )
     return RefusedError(
         f"No classes keep {bound.releases} linked releases of {bound.n_records} records "
         f"within a failure of {bound.limit:g} for ell = {bound.ell}.",
         found=found,
-        remedy=remedy,
+        remedy=f"{wait} lower ell or the number of releases."
+        if wait
+        else "Lower ell or the number of releases.",
     )
