@@ -138,6 +138,13 @@ def test_shares_within_the_promise_can_lead_much_further_by_bayes_rule():
     assert oracle.by_enumeration(reference, [row]) == [Fraction(1, 5), Fraction(4, 5)]
 
 
+def test_nobody_is_certain_while_another_value_is_possible():
+    releases = counted([([0], [[10**6, 1]])] * 9)
+    reference = np.array([[1.0, 10.0**9]])
+    led = gain_by_bayes(releases, [0], reference, [reference] * 9)
+    assert 1.0 - 1e-9 < led.surest < 1.0
+
+
 def test_a_value_that_the_reference_excludes_makes_two_releases_certain():
     releases = counted([([0], [[1, 9]]), ([0], [[1, 9]])])
     led = gain_by_bayes(releases, [0], [[0, 10]], [np.array([[0.0, 1.0]])] * 2)

@@ -3,8 +3,11 @@
 import re
 from xml.etree import ElementTree as ET
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from elldelta.pages.charts import draw_histogram
-from elldelta.pages.page import fragment
+from elldelta.pages.page import fragment, percent, share_upper
 
 BARS = [{"diversity": 2, "records": 10}, {"diversity": 5, "records": 7}]
 FACTS = {
@@ -39,3 +42,19 @@ def test_a_fragment_needs_nothing_from_outside_and_two_do_not_share_identifiers(
     assert first
     assert not first & second
     assert texts[0] == fragment("A", {}, picture=draw_histogram(BARS[:1], 3), words="Bars of <values> left.")
+
+
+@given(st.floats(0.0, 1.0), st.integers(0, 3))
+def test_a_share_is_rounded_up_and_100_percent_means_all(share, digits):
+    rounded = share_upper(share, digits + 2)
+    assert share - 1e-9 <= rounded <= 1.0
+    assert (rounded == 1.0) == (share == 1.0)
+    assert rounded - share < 10.0 ** -(digits + 2)
+    assert (percent(share, digits) == "100 %") == (share == 1.0)
+
+
+def test_shares_near_all_keep_the_digits_that_tell_them_apart():
+    assert [percent(share, 0) for share in (0.0, 0.21, 0.2101, 0.992, 0.99999, 1.0, None)] == [
+        "0 %", "21 %", "22 %", "99.2 %", "99.999 %", "100 %", "–",
+    ]  # fmt: skip
+    assert percent(1.0 - 1e-15) == "above 99.99999999 %"

@@ -113,9 +113,15 @@ def gain_by_bayes(
             weight, place = waiting.pop()
             for index in range(place, len(releases)):
                 with_it = weight + ratios[index]
-                best.take(_normalized(with_it), prior)
+                best.take(_uncertain(with_it), prior)
                 waiting.append((with_it, index + 1))
     return best.found(is_exact=is_exact)
+
+
+def _uncertain(log_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of logarithms as distributions; 1 only where no other value is possible, whatever the rounding."""
+    found, several = _normalized(log_weight), np.isfinite(log_weight).sum(axis=1, keepdims=True) > 1
+    return np.where(several, np.minimum(found, np.nextafter(1.0, 0.0)), found)
 
 
 def smoothed(table: NDArray[np.int64], overall: NDArray[np.float64]) -> NDArray[np.float64]:

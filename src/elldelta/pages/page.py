@@ -129,7 +129,10 @@ def percent(share: float | None, digits: int = 1) -> str:
     >>> percent(0.97), percent(0.8609), percent(0.99996), percent(0.9992, 0), percent(None)
     ('97 %', '86.1 %', '99.996 %', '99.92 %', '–')
     """
-    return "–" if share is None else f"{100 * share_upper(share, digits + 2):.10g} %"
+    if share is None:
+        return "–"
+    told = f"{100 * share_upper(share, digits + 2):.10g} %"
+    return "above 99.99999999 %" if told == "100 %" and share < 1.0 else told
 
 
 def inline_svg(figure: Figure, name: str = "") -> Markup:
