@@ -148,6 +148,14 @@ WAYS = (
 )
 
 
+def rung_below(count):
+    """Steps of 5, later of about a tenth in fives."""
+    rung = 0
+    while (above := rung + max(5, round(rung / 50) * 5)) <= count:
+        rung = above
+    return rung
+
+
 @pytest.mark.parametrize(("kind", "way"), WAYS, ids=lambda part: part if isinstance(part, str) else part[0])
 def test_a_plan_keeps_its_word(elldelta, story, tmp_path, kind, way):
     target = tmp_path / "plan.json"
@@ -163,7 +171,7 @@ def test_a_plan_keeps_its_word(elldelta, story, tmp_path, kind, way):
     assert len(set(brute_force.class_of(plan).values())) == made["classes"]
     if way[0] == "--records":
         assert made["records"] == 2500
-    # the probabilities that the promise stands on, counted by hand
+    # the probabilities that the plan tells, counted by hand and rounded down
     with story.past.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     classes = brute_force.class_of(plan)
@@ -174,7 +182,7 @@ def test_a_plan_keeps_its_word(elldelta, story, tmp_path, kind, way):
     )
     for index, (witnesses, cells) in enumerate(zip(plan["witnesses"], plan["witness_cells"], strict=True)):
         assert len(witnesses) >= 3
-        assert cells == pytest.approx([counted[index, value] / len(rows) for value in witnesses])
+        assert cells == pytest.approx([rung_below(counted[index, value]) / len(rows) for value in witnesses])
         if kind == "paper":
             assert sum(cell >= plan["p"] * (1 - 1e-9) for cell in cells) >= 3
     if kind == "paper":  # Theorem 2, from the formula
@@ -535,7 +543,15 @@ def test_composing_gives_back_what_the_plan_promises(elldelta, story, tmp_path):
     promised = story.document("plan.json")
     profile = elldelta("compose", f"{story.plan}:2", "--json").json["profile"]
     failures = {point["ell"]: point["delta"] for point in profile}
-    assert failures[3] == pytest.approx(promised["failure_upper"], rel=1e-6)
+    assert failures[3] >= promised["failure_upper"] * (1 - 0.011)  # what is told is rounded down
+    unchecked = tmp_path / "unchecked.json"
+    wish = ("--ell", "3", "--releases", "2", "--records", "2500", "--kind", "probabilistic")
+    said = elldelta("plan", story.model, *wish, "-o", unchecked, "--json").json
+    same = {
+        point["ell"]: point["delta"]
+        for point in elldelta("compose", f"{unchecked}:2", "--json").json["profile"]
+    }
+    assert same[3] == pytest.approx(said["failure_upper"], rel=1e-6)
     deltas = [point["delta"] for point in profile]
     assert deltas == sorted(deltas)
     once = elldelta("compose", story.plan, "--json").json["profile"]
