@@ -64,6 +64,11 @@ def publish(folder, *, seed=1, wish=None, n=3000, items=1, published=0, threshol
         if is_old and how.get("less"):
             table = people(100 * seed + published, n, **options).slice(how["less"])
         own = {"leave_out": how.get("leave_out", False)}
+        if how.get("person"):  # everybody comes twice, half of them with the same value
+            again = table.take([n // 2 * 2 for n in range(len(table))])
+            both = pa.concat_tables([table, again])
+            table = both.append_column("id", pa.array([n % len(table) for n in range(len(both))]))
+            own["person"] = "id"
         if how.get("ledger"):
             own["ledger"] = ed.Ledger(folder / "the.ledger", owner=f"owner{number}")
         if "merge_risk" in wish:
@@ -108,6 +113,7 @@ CASES = {
     "ledger": {"wish": {"owners": 2, "releases": 1}, "items": 2, "ledger": True, "seed": 15},
     "left out": {"wish": {"ell": 4}, "leave_out": True, "seed": 16},
     "a single record": {"wish": {"ell": None, "closeness": 0.95, "k": 1, "releases": 1}, "n": 40, "seed": 19},
+    "persons": {"person": True, "n": 1000, "seed": 20},
     "two columns": {"states": True, "seed": 17},
     "two columns, both close": {"states": True, "wish": {"closeness": 0.4}, "items": 2, "seed": 18},
 }

@@ -193,8 +193,16 @@ class Truth:
     def sizes(self, path):
         return [len(values) for values in self.classes(path).values()]
 
+    def fewest_in(self, path):
+        """The fewest of a class: persons where they were counted, which is the owner's word, or records."""
+        persons, fewest = self.manifests[path].persons, min(self.sizes(path))
+        if persons is None:
+            return fewest
+        assert persons["persons_per_class"] <= fewest
+        return persons["persons_per_class"]
+
     def risk(self, path):
-        return Fraction(1, min(self.sizes(path)))
+        return Fraction(1, self.fewest_in(path))
 
     @property
     def threshold(self):
@@ -202,7 +210,7 @@ class Truth:
 
     @property
     def above(self):
-        return [path for path in self.new if 1 / min(self.sizes(path)) > self.about["threshold"]]
+        return [path for path in self.new if 1 / self.fewest_in(path) > self.about["threshold"]]
 
     def linked_classes(self):
         return list(exposure.linkage_classes(self.plain).values())
