@@ -5,7 +5,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from tests.agency.registrations import full, make_registration
+from tests.agency.registrations import full, make_plan, make_registration
 from tests.agency.server.expected_rights import PAGES
 from tests.agency.server.real_server import DATABASES, lasting_service
 from tests.agency.server.service import POPULATION, model_file
@@ -405,6 +405,16 @@ def test_tokens_are_never_shown_again(pages):
     assert agency.post(f"/parties/owner/tokens/{token.split('_')[1]}/revoke").status_code == 303
     answer = pages.send("GET", "/api/v1/me", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_linked_releases_say_for_whom_classes_that_move_are(pages, moves):
+    plan = pages.issue(make_plan(moves=moves))
+    place = f"/plans/{plan.digest}"
+    said = "Owners who share people should use a plan with fixed classes"
+    for name in ("auditor", "owner"):
+        assert (said in pages.visitors[name].see(f"{place}/audit").words) == moves
+        assert ("Merge risk" in pages.visitors[name].see(place).words) == moves
 
 
 def test_an_owner_sees_its_own_bar_and_only_how_many_others_have_reached_n(pages):
