@@ -22,7 +22,7 @@ def _key(
     public: Annotated[Path, typer.Option(help="The public key, for everybody.")],
     json: options.Json = False,
 ) -> None:
-    """Make a key: the private part stays with the agency, the public part goes to all owners."""
+    """Make a key: the private part stays with you, the public part goes to whoever checks your signatures."""
     from elldelta.files import PrivateKey, write_key_pair
 
     key = PrivateKey.create()
