@@ -24,7 +24,7 @@ from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
-from elldelta.plan.root import root_distance_risk, root_failure_upper
+from elldelta.plan.root import failing_root, root_distance_risk, root_failure_upper
 from elldelta.plan.seen import lengths_of, seen_ranges
 from elldelta.plan.several import check_choices, together, wish_of
 from elldelta.plan.wish import USUAL_DELTA, Wish, check_noisy, checked_by, plan_groups, promised_ell
@@ -200,16 +200,15 @@ class Planner:
         self.seen = seen_ranges(model)
         self.movers = movers_of(wish, model.schema)
         self.distribution, self._groups = plan_groups(model, wish)
-        if model.schema.also_sensitive:
-            check_choices(wish, model.schema.sensitive_names)
         self.columns: tuple[Planner, ...] = ()
         if model.schema.also_sensitive:
+            check_choices(wish, model.schema.sensitive_names)
             self.columns = tuple(self._column(place) for place in range(len(model.schema.sensitives)))
 
     def _column(self, place: int) -> Planner:
         """The planner of one of several sensitive columns."""
-        wish = wish_of(self.wish, self.model.schema, place)
-        planner = Planner(self.model.face(place), wish, effort=self.effort)
+        own = wish_of(self.wish, self.model.schema, place)
+        planner = Planner(self.model.face(place), own, effort=self.effort)
         planner.k = self.k  # the largest ell of any column implies it for all
         return planner
 
@@ -241,17 +240,17 @@ class Planner:
         partition = self._paper_classes(n_records)
         masses, p = self._told(partition), self._snapped(partition)
         failure = self.wish.releases * self._mechanism(p).delta_reached(n_records)
-        classes = Runs.from_partition(partition, self.model.ranks)
-        return self._finished(
-            "paper", n_records, classes, masses, most_probable(masses, self._ell), failure, p
+        classes, witnesses = (
+            Runs.from_partition(partition, self.model.ranks),
+            most_probable(masses, self._ell),
         )
+        return self._finished("paper", n_records, classes, masses, witnesses, failure, p)
 
     def _sharp(self, n_records: int) -> Plan:
-        """Classes for any ell values, with no witness that is rarer in the past records than was allowed.
+        """Classes for any ell values.
 
-        Planners do not know that limit. If classes rely on rarer values, they are made again for a smaller
-        failure, and then for fewer records, which makes them larger. What is promised is recomputed for the
-        records asked for, from the witnesses that remain.
+        If all of them together, or values of groups, do not keep what is allowed, they are made again for a
+        smaller failure, and then for fewer records, which makes them larger.
         """
         if self._risk is not None:  # what all classes together must pass with
             refuse_if_impossible(self.distribution, self._bound(n_records, fixed=True))
@@ -262,10 +261,9 @@ class Planner:
                 bound = self._bound(n_records, share).with_records(planned_for // self.wish.min_records)
                 try:
                     partition, classes, common = drawn(self, bound)
-                except RefusedError:
-                    if share == 1.0 and planned_for == n_records:
-                        raise
-                    raise self._model_too_small() from None
+                except RefusedError as refusal:
+                    is_first = share == 1.0 and planned_for == n_records
+                    raise refusal if is_first else self._model_too_small() from None
                 found, excess = self._promised(n_records, partition, classes, common)
                 if found is not None and excess <= 1.0:
                     return found
@@ -315,10 +313,7 @@ class Planner:
     def _bound(self, n_records: int, share: float = 1.0, *, fixed: bool = False) -> SharpBound | JointBound:
         """What sharp classes must promise, with a share of the failure that is allowed.
 
-        Args:
-            n_records: The records of a release.
-            share: The share.
-            fixed: Whether all classes together must pass, also where they may move.
+        If `fixed`, all classes must pass, also where they may move.
         """
         if self.columns:
             return JointBound(
@@ -382,19 +377,13 @@ class Planner:
 
     def _shown(self, partition: Partition) -> JointDistribution:
         """P of the classes."""
-        found = self.distribution.generalized(partition)
         if self._groups is not None and self.movers is None:
-            found = largest_of_each(self.model.to_distribution().generalized(partition), self._groups)
-        return found
+            return largest_of_each(self.model.to_distribution().generalized(partition), self._groups)
+        return self.distribution.generalized(partition)
 
     def _model_too_small(self) -> RefusedError:
         if self._risk is not None and self.fewest <= 1:
-            return RefusedError(
-                "No classes were found of which all together pass often enough.",
-                found=f"As far as a plan may tell of past counts, more than {self.wish.delta:g} of the "
-                "releases would be refused.",
-                remedy="Wait for more records, allow a larger delta, or leave the merge risk out.",
-            )
+            return failing_root(self.wish.delta)
         return RefusedError(
             "The past records are too few for such a plan.",
             found=f"No classes were found whose witnesses occur at least {self.wish.fewest_past} times in "

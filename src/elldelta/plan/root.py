@@ -74,3 +74,12 @@ def root_distance_risk(near: Closeness, past: JointDistribution, wish: Wish, n_r
             '(`closeness_to="overall"`), or allow a larger closeness.',
         )
     return risk
+
+
+def failing_root(delta: float) -> RefusedError:
+    """The refusal of a plan whose classes together do not show enough values often enough."""
+    return RefusedError(
+        "No classes were found of which all together pass often enough.",
+        found=f"By what a plan may tell of past counts, more than {delta:g} of releases would be refused.",
+        remedy="Wait for more records, allow a larger delta, or leave the merge risk out.",
+    )
