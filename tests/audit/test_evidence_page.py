@@ -47,8 +47,10 @@ def check_table(truth, section, table):
         reference, shares, bayes = rows
         assert reference[0] == truth.reference_words
         assert rounded(reference[1], truth.baseline, 3)
-        assert (shares[0], bayes[0]) == ("shares of linked records", "Bayes' rule")
-        assert shares[3] == "every linked record is equally likely to be the person's"
+        of = "the records of a class" if truth.alone else "linked records"
+        each = "record of the class" if truth.alone else "linked record"
+        assert (shares[0], bayes[0]) == (f"shares of {of}", "Bayes' rule")
+        assert shares[3] == f"every {each} is equally likely to be the person's"
         of = "the release" if truth.alone else "each release"
         more = "" if truth.alone else ", and none of them is in two releases"
         assert bayes[3] == f"the other people of {of} are independent draws from the reference{more}"

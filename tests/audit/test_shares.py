@@ -113,7 +113,7 @@ def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
     assert far.verdict.startswith("Not safe: shares of linked records differ by up to ")
     page = render_audit(far.to_dict(labels=True))
     assert '<h1 class="bad">Not safe' in page
-    assert "How far linking leads" in page.split("<h2>")[0]
+    assert "How far it leads" in page.split("<h2>")[0]
     public = far.to_dict(public=True)
     assert public["closeness"]["worst"] == []
     assert public["closeness"]["distance"] == 0.36

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 POOLED = "pooled"
 """The reference that needs nothing but the releases: the overall distribution of their sensitive values."""
 
-EQUALLY_LIKELY = "every linked record is equally likely to be the person's"
-"""What must be true for shares of linked records to be probabilities."""
+EQUALLY_LIKELY = "is equally likely to be the person's"
+"""What must be true of every record for shares of records to be probabilities."""
 
 MOST_WORST = 20
 """Classes and isolated groups that are listed."""
@@ -52,7 +52,8 @@ class Led:
     """How far linking leads about one value at worst, whichever of the releases somebody is in.
 
     Attributes:
-        name: How the releases are read: "shares of linked records" or "Bayes' rule".
+        name: How the releases are read: "shares of linked records" (of one release "shares of the records of
+            a class"), or "Bayes' rule".
         condition: What must be true for the numbers to be probabilities.
         found: The largest number, and the largest gain over the reference; None if nobody is in any release.
     """
@@ -359,11 +360,16 @@ def led_by(
         against = Asked(Fraction(1), model=model)
     cells, reference_of, weights = references(evidence, against)
     masses = _masses(evidence, against, cells, (reference_of, weights))
-    alone = "" if len(cells) == 1 else ", and none of them is in two releases"
-    people = f"the other people of {'each release' if alone else 'the release'}"
-    drawn = f"{people} are independent draws from the reference{alone}"
+    several = len(cells) > 1
+    people = f"the other people of {'each release' if several else 'the release'}"
+    apart = ", and none of them is in two releases" if several else ""
+    drawn = f"{people} are independent draws from the reference{apart}"
     readings = (
-        Led("shares of linked records", EQUALLY_LIKELY, gain_in_shares(cells, reference_of, weights)),
+        Led(
+            f"shares of {'linked records' if several else 'the records of a class'}",
+            f"every {'linked record' if several else 'record of the class'} {EQUALLY_LIKELY}",
+            gain_in_shares(cells, reference_of, weights),
+        ),
         Led("Bayes' rule", drawn, gain_by_bayes(cells, reference_of, weights, masses)),
     )
     told = weights if against.model is None else _pooled(evidence)[np.newaxis]

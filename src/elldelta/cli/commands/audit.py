@@ -351,9 +351,10 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
         yield f"Nobody can be in {everywhere}."
     else:
         yield f"Everybody who is in {everywhere} is left among at least {found['diversity_min']} values."
+        records = "records" if everywhere == "the release" else "linked records"
         yield (
-            f"The most frequent value of a class has {percent(found['linked']['guess_mean'])} of the linked "
-            f"records there, on average. {found['reference'][0].upper()}{found['reference'][1:]}: at most "
+            f"The most frequent value of a class has {percent(found['linked']['guess_mean'])} of the "
+            f"{records} there, on average. {found['reference'][0].upper()}{found['reference'][1:]}: at most "
             f"{percent(found['baseline'])} for one value."
         )
     if everywhere != "the release":
