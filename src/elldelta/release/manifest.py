@@ -232,7 +232,8 @@ class Manifest:
         if self.update is not None and "classes_changed" in self.update:
             said += _updated(self.update)
         if is_certified and self.ledger is None:
-            said.append("Certified: it may be linked with others of its kind, as the plan says.")
+            others = f"beside {self.releases - 1} other release{'s' * (self.releases > 2)} of this plan"
+            said.append(f"Certified: safe to publish {others if self.releases > 1 else 'by itself'}.")
         elif is_certified and self.ledger is not None:
             again = "" if self.update is None else " It may be published again, with the state."
             said.append(f"Certified, and admitted by the ledger as release {self.ledger['sequence']}.{again}")
@@ -284,8 +285,8 @@ def _choice(manifest: Manifest) -> Iterator[str]:
     if moved is not None:
         yield (
             f"Of {moved['classes_planned']:,} planned classes {moved['classes_together']:,} are published "
-            "together with neighbours in the plan's tree: some by chance, the others because they show too "
-            "little by themselves. Which, the release does not tell for certain."
+            "together with neighbours in the plan's tree, by chance or because one shows too little by "
+            "itself. Which of the two, the release does not tell for certain."
         )
         yield (
             "To somebody who reads this release alone, the choice of classes changes the odds of two tables "
