@@ -49,7 +49,7 @@ def test_it_admits_exactly_while_the_excess_is_within_the_limit(population, limi
         ]
         holds = all(excess(own, row) <= limit for own, row in zip(references, rows, strict=True))
         assert state.admits(nothing, shown(release)) == holds
-        # The same question, asked as a certificate: what coarsening is given.
+        # The same question, asked as a certificate: what a class that moves up is given.
         assert certify(table, state.terms_left(), Partition(group_of)).is_certified == holds
         if not holds:
             with pytest.raises(RefusedError, match="further away"):
