@@ -35,7 +35,10 @@ def agency():
 def test_equal_classes_of_another_owner_are_told_and_not_refused(agency):
     found = told(FINE, FEWER, agency)
     assert (found.status, found.because, found.diversity_min) == ("possible", "unanswered", 1)
-    assert "If everybody in your release is also in the release of A, the release of A minus" in found.words
+    assert (
+        "If everybody whom your release shows in these classes is also in the release of A, the release of A "
+        "minus" in found.words
+    )
     assert agency.register(FINE, make_registration(FINE, FEWER), "B").is_new
 
 

@@ -123,8 +123,8 @@ def is_isolated(truth, outer, inner, fewest, below):
 
 
 @rule(
-    r"Not safe while the form leaves open whether one table's population is contained in another's \(contained\): if "
-    rf"everybody in {NAME} is also in {NAME}, {NAME} minus {NAME} isolates people with as few as (\d+) of (\d+) values\."
+    r"Not safe while the form leaves open whether one table's population, or a class of it, is contained in "
+    rf"another's \(contained\): if everybody whom {NAME} shows in these classes is also in {NAME}, {NAME} minus {NAME} isolates people with as few as (\d+) of (\d+) values\."
 )
 def _open(truth, match):
     assert truth.about["contained"] == []
@@ -257,9 +257,9 @@ def _not_found(truth, match):
 
 
 @rule(
-    rf"Subtraction: possible\. If everybody in {NAME} is also in {NAME}, {NAME} minus {NAME} isolates people with as few as "
-    r"(\d+) of (\d+) values\. Counts allow it; (nobody has said whether it is so|it was said that no table's "
-    r"people are all in another's)\."
+    rf"Subtraction: possible\. If everybody whom {NAME} shows in these classes is also in {NAME}, {NAME} minus {NAME} isolates people with as few as "
+    r"(\d+) of (\d+) values\. Counts allow it; (nobody has said whether it is so|by the answer that "
+    r"was given it is not so)\."
 )
 def _possible(truth, match):
     assert (match[1], match[2]) == (match[4], match[3])
@@ -276,7 +276,9 @@ def _found(truth, match):
     assert truth.about["contained"] not in ([], ["no"])
 
 
-@rule(r"Is one table's population contained in another's\? The publisher's answer: (.*?)\.$")
+@rule(
+    r"Is one table's population, or a class of it, contained in another's\? The publisher's answer: (.*?)\.$"
+)
 def _answer(truth, match):
     assert match[1] == ("; ".join(truth.about["contained"]) or "not answered")
 

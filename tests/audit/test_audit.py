@@ -3,6 +3,7 @@
 import functools
 import itertools
 import random
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -234,7 +235,12 @@ def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     assert first.exposure == second.exposure
     assert first.curve == second.curve
     assert first.left_out == second.left_out
-    assert first.readings == second.readings
+    for one, other in zip(first.readings, second.readings, strict=True):  # logarithms in another order
+        assert (one.name, one.condition) == (other.name, other.condition)
+        if one.found is None or other.found is None:
+            assert one.found == other.found
+        else:
+            assert asdict(one.found) == pytest.approx(asdict(other.found), rel=1e-9)
     left = [values_left(each, find_people(each, people)) for each in (by_schema, by_labels)]
     order = [by_schema.values.index(value) for value in by_labels.values]
     assert left[0][:, order].tolist() == left[1].tolist()

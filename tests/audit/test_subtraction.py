@@ -16,8 +16,8 @@ from elldelta.audit.evidence import Evidence
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.releases import ForeignColumns
+from elldelta.audit.sign_off import _verdict, write_form
 from elldelta.audit.sign_off import evidence as make_evidence
-from elldelta.audit.sign_off import write_form
 from elldelta.audit.subtraction import subtract
 from elldelta.core.partition import Partition
 
@@ -44,10 +44,13 @@ def test_the_person_in_the_middle_is_possible_and_found_where_somebody_says_so()
     assert found.diversity_min_any == 3  # linking alone leaves everybody three values
     assert (found.holds, judged(found)) == (True, ("possible", "unanswered"))
     assert found.subtraction.diversity_min == 1
-    assert "But if everybody in autumn is also in spring, spring minus autumn isolates" in found.verdict
+    assert (
+        "But if everybody whom autumn shows in these classes is also in spring, spring minus autumn isolates"
+        in found.verdict
+    )
     answer = gate(evidence, 3)
     assert (answer.holds, judged(answer)) == (True, ("possible", "unanswered"))
-    assert "But if everybody in" in answer.verdict
+    assert "But if everybody whom autumn shows in these classes" in answer.verdict
     found = summarize(evidence, 3, contained=[[0, 1]])
     assert (found.holds, judged(found)) == (False, ("found", "affirmed"))
     assert found.verdict == "Not safe: spring minus autumn isolates people with as few as 1 of 3 values."
@@ -102,7 +105,40 @@ def test_only_the_larger_table_less_the_smaller_one_follows_from_containment():
     large = as_published(plan, Partition(np.array([0, 1, 1])), counts, "sha256:1", name="large")
     found = summarize(Evidence.from_published([small, large]), 3, contained=[[0, 1]])
     assert (found.holds, judged(found)) == (True, ("possible", "affirmed"))
-    assert "it was said only that everybody in small is in large" in found.subtraction.words
+    assert (
+        "by the answer and the numbers of records shown it is the other way round" in found.subtraction.words
+    )
+
+
+def test_a_table_that_leaves_classes_out_may_contain_one_that_shows_more_records():
+    """Who contains whom is not known from the records that are shown: evidence is not safe there."""
+    plan = make_plan(boxes=REGIONS, n_values=4, ell=3, releases=1)
+    tables = {
+        "register": [[0, 0, 0, 0], [5, 5, 5, 1], [5, 5, 5, 5]],
+        "hospital": [[20, 20, 20, 20], [5, 5, 5, 0], [5, 5, 5, 5]],
+    }
+    releases = [
+        as_published(plan, Partition(np.arange(3)), np.array(counts), "sha256:0", name=name)
+        for name, counts in tables.items()
+    ]
+    found = summarize(Evidence.from_published(releases), 3, contained=[[0, 1]])
+    assert judged(found) == ("possible", "affirmed")
+    holds, verdict = _verdict(found, [], 1.0, is_answered=True)
+    assert not holds
+    assert "register minus hospital isolates people with as few as 1 of 3 values" in verdict
+
+
+def test_pairs_that_are_not_tried_leave_evidence_open(monkeypatch):
+    monkeypatch.setitem(subtract.__globals__, "_MOST_PAIRS", 1)
+    again = published("again", [C1 + C2, [0, 3, 1, 1]], [0, 0, 1])
+    far = [published(name, [[9, 0, 2, 5], [5, 9, 0, 2]], [0, 0, 1]) for name in ("first", "second")]
+    evidence = Evidence.from_published([*far, SPRING, again])
+    found = summarize(evidence, 2)
+    assert judged(found) == ("not tried", "too many pairs")
+    assert not _verdict(found, [], 1.0, is_answered=False)[0]
+    assert _verdict(found, [], 1.0, is_answered=True)[0]
+    found = summarize(evidence, 2, contained=[[0, 1], [2, 3]])  # what is affirmed is always tried
+    assert judged(found) == ("found", "affirmed")
 
 
 def test_one_release_is_not_tried_and_says_so():
@@ -173,7 +209,7 @@ def test_six_people_who_are_missing_are_found_under_equal_classes(register):
     assert diseases_by_hand(*files) == truth
     found = audit(files)
     assert (found.holds, judged(found)) == (True, ("possible", "unanswered"))
-    assert "if everybody in less.csv is also in whole.csv" in found.verdict
+    assert "if everybody whom less.csv shows in these classes is also in whole.csv" in found.verdict
     assert [item.records for item in found.subtraction.smallest] == [1] * 6
     found = audit(files, contained=[["whole.csv", "less.csv"]])
     assert (found.holds, judged(found)) == (False, ("found", "affirmed"))
@@ -233,5 +269,5 @@ def test_evidence_tells_what_the_publisher_denies(register, tmp_path):
     assert record["linked"]["subtraction"]["status"] == "possible"
     page = (tmp_path / "made" / "evidence.html").read_text(encoding="utf-8")
     assert "Subtraction: possible." in page
-    assert "it was said that no table" in page
+    assert "by the answer that was given it is not so" in page
     assert "isolates no group" not in page

@@ -15,7 +15,7 @@ from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import seal
 from elldelta.plan import closeness, planner
 from elldelta.plan.consistency import contradiction
-from elldelta.plan.plan import Plan
+from elldelta.plan.plan import Plan, read_plan, write_plan
 from elldelta.plan.wish import Wish
 
 DISEASES = np.array(["flu", "cold", "gout", "acne", "mumps"])
@@ -294,3 +294,25 @@ def test_a_wish_is_read_as_it_was_written():
     assert Wish.from_dict({"closeness": 0.25, "records": 100}).ell == 1
     with pytest.raises(ParameterError, match="ell or closeness"):
         Wish.from_dict({"records": 100})
+
+
+def test_what_is_told_of_closeness_and_values_stays_within_delta(tmp_path):
+    """A plan whose told numbers exceed its delta could be written and not be read again."""
+    rng = np.random.default_rng(0)
+    disease = np.array(["a", "b", "c"])[rng.choice(3, 4000, p=[0.5, 0.48, 0.02])]
+    past = pd.DataFrame({"age": rng.integers(20, 40, 4000), "d": disease})
+    model = ed.estimate(past, ed.Schema.infer(past, ["age"], "d", widen={"age": "no"}))
+    n_made = 0
+    for delta in (0.0036, 0.0038, 0.004, 0.005, 0.01):
+        for moving in ({}, {"merge_risk": 0.3}):
+            try:
+                plan = ed.plan(
+                    model,
+                    ell=3, closeness=0.12, closeness_to="overall", records=300, k=1, delta=delta, **moving,
+                )  # fmt: skip
+            except RefusedError:
+                continue
+            write_plan(plan, tmp_path / "plan.json", overwrite=True)
+            assert read_plan(tmp_path / "plan.json") == plan
+            n_made += 1
+    assert n_made >= 4

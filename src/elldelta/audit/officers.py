@@ -203,7 +203,10 @@ def _linkability(record: Mapping[str, Any]) -> list[Block]:
     if n_releases > 1:
         said = "; ".join(record["about"]["contained"]) or "not answered"
         blocks.append(
-            {"text": f"Is one table's population contained in another's? The publisher's answer: {said}."}
+            {
+                "text": "Is one table's population, or a class of it, contained in another's? The "
+                f"publisher's answer: {said}."
+            }
         )
     return [
         *blocks,

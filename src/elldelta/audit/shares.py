@@ -352,8 +352,8 @@ def led_by(
     pooled.
 
     Returns:
-        Both readings; the reference, in words; and the largest share that it gives one value (of a model: the
-        releases pooled give).
+        Both readings; the reference, in words; and the largest share that it gives one value, of a model over
+        all of its records.
     """
     against = asked or Asked(Fraction(1))
     if model is not None:
@@ -372,7 +372,9 @@ def led_by(
         ),
         Led("Bayes' rule", drawn, gain_by_bayes(cells, reference_of, weights, masses)),
     )
-    told = weights if against.model is None else _pooled(evidence)[np.newaxis]
+    told = weights
+    if against.model is not None:
+        told = evidence.model_rows(against.model)[1].sum(axis=0)[np.newaxis]
     return readings, against.words, float(reference_shares(told).max()) if told.any() else 0.0
 
 

@@ -146,7 +146,8 @@ def evidence(
         {**_release_part(item, path, said["threshold"]), **found.to_dict()}
         for item, path, found in zip(opened, items, verified, strict=True)
     ]
-    holds, verdict = _verdict(linked, parts, said["threshold"])
+    is_answered = contained_of(said["contained"]) is not None
+    holds, verdict = _verdict(linked, parts, said["threshold"], is_answered=is_answered)
     content = {
         "holds": holds,
         "verdict": verdict,
@@ -303,16 +304,24 @@ def _plan_part(plan: Plan, files: Sequence[Path], *, is_checked: bool) -> dict[s
     }
 
 
-def _verdict(linked: Audit, releases: Sequence[Mapping[str, Any]], threshold: float) -> tuple[bool, str]:
+def _verdict(
+    linked: Audit, releases: Sequence[Mapping[str, Any]], threshold: float, *, is_answered: bool
+) -> tuple[bool, str]:
     """Whether everything holds that plans promise and the form asks for, and the verdict in words."""
     broken = [] if linked.holds else [linked.verdict]
     for column in (linked, *linked.also):
         found = column.subtraction
-        if found.is_open and found.worst is not None:
-            outer, inner = found.worst.releases
+        if found.is_open:
             broken.append(
-                "Not safe while the form leaves open whether one table's population is contained in "
-                f"another's (contained): if everybody in {inner} is also in {outer}, {found.isolates}."
+                "Not safe while the form leaves open whether one table's population, or a class of it, is "
+                f"contained in another's (contained): if {found.condition}, {found.isolates}."
+            )
+        n_untried = sum(pair.status == "not tried" for pair in found.pairs)
+        if n_untried and not is_answered:
+            broken.append(
+                f"Not safe while the form leaves open whether one table's population, or a class of it, is "
+                f"contained in another's (contained): subtraction was not tried for {n_untried:,} of "
+                f"{len(found.pairs):,} pairs of releases."
             )
     above = [item for item in releases if item["risk_highest"] > threshold]
     if above:
@@ -330,7 +339,9 @@ def _release_part(item: Published, path: str | os.PathLike[str], threshold: floa
     manifest, sizes = item.manifest, item.schema.by_column(item.counts)[0].sum(axis=1)
     sizes = sizes[sizes > 0]
     persons = manifest.persons
-    fewest = int(sizes.min()) if persons is None else persons["persons_per_class"]
+    fewest = 0  # where nothing is published
+    if sizes.size:
+        fewest = int(sizes.min()) if persons is None else persons["persons_per_class"]
     risky = 1.0 / sizes > threshold
     return {
         "content_digest": manifest.content_digest,
@@ -344,9 +355,9 @@ def _release_part(item: Published, path: str | os.PathLike[str], threshold: floa
         "persons": None if persons is None else dict(persons),
         "told": list(manifest.sentences),
         "software": manifest.software,
-        "risk_highest": 1.0 / fewest,
+        "risk_highest": 1.0 / fewest if fewest else 0.0,
         # Of persons only the fewest of any class are known.
-        "risk_mean": len(sizes) / int(sizes.sum()) if persons is None else None,
+        "risk_mean": len(sizes) / max(1, int(sizes.sum())) if persons is None else None,
         "records_above": int(sizes[risky].sum()) if persons is None else None,
     }
 

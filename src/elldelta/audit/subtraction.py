@@ -141,8 +141,8 @@ class Subtraction:
 
     @property
     def is_open(self) -> bool:
-        """Whether the answer hangs on a question that nobody has answered: is one population in another?"""
-        return (self.status, self.because) == ("possible", "unanswered")
+        """Whether people may be isolated, and nobody has said that it is not so."""
+        return self.status == "possible" and self.because in ("unanswered", "affirmed")
 
     @property
     def worst(self) -> SubtractedPair | None:
@@ -167,19 +167,21 @@ class Subtraction:
 
     @property
     def proviso(self) -> str:
-        """What a verdict adds where subtraction is possible and nobody has said whether it is so."""
-        if not self.is_open or self.worst is None:
-            return ""
-        outer, inner = self.worst.releases
-        return f" But if everybody in {inner} is also in {outer}, {self.isolates}."
+        """What a verdict adds where subtraction is possible and nobody has said that it is not so."""
+        return f" But if {self.condition}, {self.isolates}." if self.is_open else ""
+
+    @property
+    def condition(self) -> str:
+        """What must be true for the worst pair to isolate people, as part of a sentence."""
+        outer, inner = ("one", "another") if self.worst is None else self.worst.releases
+        return f"everybody whom {inner} shows in these classes is also in {outer}"
 
     @property
     def ask(self) -> str:
         """What to do where subtraction hangs on an answer."""
-        outer, inner = ("one", "another") if self.worst is None else self.worst.releases
         return (
-            f"Say whether everybody in {inner} is also in {outer} (`contained`); if they are one owner's "
-            "table before and after, say that instead (`series`)."
+            f"Say whether {self.condition} (`contained`); if they are one owner's table before and after, "
+            "say that instead (`series`)."
         )
 
     @property
@@ -195,15 +197,15 @@ class Subtraction:
             return (
                 f"{head} No release minus another isolates a group that shows fewer than {self.below} values."
             )
-        outer, inner = ("", "") if self.worst is None else self.worst.releases
         if self.status == "found":
             told = f"One population is said to be contained in the other, and {self.isolates}."
         else:
-            told = f"If everybody in {inner} is also in {outer}, {self.isolates}."
+            told = f"If {self.condition}, {self.isolates}."
             told += {
                 "unanswered": " Counts allow it; nobody has said whether it is so.",
-                "denied": " Counts allow it; it was said that no table's people are all in another's.",
-                "affirmed": f" Counts allow it; it was said only that everybody in {outer} is in {inner}.",
+                "denied": " Counts allow it; by the answer that was given it is not so.",
+                "affirmed": " Counts allow it; by the answer and the numbers of records shown it is the "
+                "other way round.",
             }.get(self.because, "")
         return f"{head} {told}" + (f" {n_left:,} pairs were not tried." if n_left else "")
 
@@ -278,7 +280,8 @@ def subtract(
         if pair in said:
             answer = "affirmed"
             _check_contained(evidence, pair)
-        because: Because | None = "too many pairs" if number >= _MOST_PAIRS else None
+        is_beyond = number >= _MOST_PAIRS and pair not in said
+        because: Because | None = "too many pairs" if is_beyond else None
         if any(evidence.shown[place].n_overlapping for place in pair):
             because = "overlap"
         if because is not None:

@@ -291,18 +291,21 @@ class Planner:
             risk = (
                 float(sharp.far.sum()) if is_fixed else root_distance_risk(near, past, self.wish, n_records)
             )
-            near = replace(near, risk=min(1.0, risk))
+            near = replace(near, risk=min(1.0, float(rounded_up(risk))))
+        far = 0.0 if near is None else self.wish.n_planned * near.risk
         excess = self._excess(sharp)
+        if self._risk is None:
+            excess = max(excess, (sharp.failure_upper + far) / self.wish.budget)
         if excess > 1.0:
             return None, excess
         told, failure = self._told(partition), sharp.failure_upper
         if self.wish.is_certified and failure < 1.0:  # one number of all classes, and not its last digits
-            failure = min(float(rounded_up(failure)), max(failure, self.wish.budget))
+            failure = min(float(rounded_up(failure)), max(failure, self.wish.budget - far))
         found = self._finished(self.wish.kind, n_records, classes, told, sharp.witnesses, failure, None, near)
         if found.moving is not None:  # refused only if all classes together fail
             failure = min(1.0, root_failure_upper(found, whole))  # from what is told
             found = replace(found, failure_upper=failure, promise="", conditions=())
-            excess = max(excess, failure / self.wish.budget)
+            excess = max(excess, (failure + far) / self.wish.budget)
         return found, excess
 
     @property

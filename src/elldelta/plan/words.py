@@ -84,19 +84,25 @@ def _chances_of_passing(plan: Plan) -> list[str]:
     return [
         f"{each} {at_most} {moving.merge_risk:g}. It is then published together with its "
         "neighbour in the tree of this plan, and some others are by chance (decoys), so that a merged class "
-        "does not tell why it was merged.",
+        "does not tell why it was merged, unless it has too few people to pass.",
         f"Somebody reads {reads}, and knows who is in which class, but neither values nor the owner's key. "
         "It moves their odds of any two tables that differ inside one merged class, one step above a class "
         f"of this plan, by a factor of at most K_1 = {rounded_up(moving.k1)}; every further step multiplies "
         f"it by {1.0 / moving.q:g}, and the factors of several merged classes, and of several releases, "
         "multiply.",
-        "A release is refused if not even all classes together pass: "
+        f"{_refused_if_moving(plan)} if not even all classes together pass: "
         + (
-            f"with probability at most {rounded_up(max(NEGLIGIBLE, failure / plan.n_planned))}."
+            f"with probability at most {rounded_up(failure) if failure > NEGLIGIBLE else f'{NEGLIGIBLE:g}'}."
             if plan.closeness is None
             else f"estimated, with a chance of about {chance_of_refusal(plan):.1g}."
         ),
     ]
+
+
+def _refused_if_moving(plan: Plan) -> str:
+    if plan.n_planned == 1:
+        return f"A release of at least {plan.records} records is refused"
+    return f"One of {plan.n_planned} releases of at least {plan.records} records each is refused"
 
 
 def _chance_of_fixed(plan: Plan, failure: float) -> str:

@@ -117,7 +117,7 @@ class Manifest:
         plan_digest: The plan it follows.
         content_digest: Digest of the counts by (class, sensitive value), which are the whole content.
         ell: Diversity promised after linkage.
-        delta: The chance that a release of the plan's size does not pass; None where classes move.
+        delta: The chance that a release of the plan's size is refused.
         releases: How many releases the promise is for.
         failure_upper: Bound on the failure after linkage of that many.
         records_read: Records in the owner's table.
@@ -286,7 +286,8 @@ def _choice(manifest: Manifest) -> Iterator[str]:
         yield (
             f"Of {moved['classes_planned']:,} planned classes {moved['classes_together']:,} are published "
             "together with neighbours in the plan's tree, by chance or because one shows too little by "
-            "itself. Which of the two, the release does not tell for certain."
+            "itself. Which of the two, the release does not tell for certain, unless a class has too few "
+            "people to pass."
         )
         yield (
             "To somebody who reads this release alone, the choice of classes changes the odds of two tables "
