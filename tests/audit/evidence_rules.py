@@ -78,7 +78,7 @@ def _safe(truth, match):
     assert match[2] == says[match[4] is not None, match[6] is not None]
 
 
-@rule(r" But if everybody in")
+@rule(r" But if everybody whom")
 def _never_a_proviso(truth, match):
     raise AssertionError("Safe, and a question is open.")
 

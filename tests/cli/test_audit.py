@@ -164,7 +164,7 @@ def test_subtraction_fails_an_audit_that_linking_passes(elldelta, tmp_path):
                "--ell", "3")  # fmt: skip
     alone = elldelta(*command, "--json").json
     assert (alone["holds"], alone["subtraction"]["status"]) == (True, "possible")
-    assert "But if everybody in" in alone["verdict"]
+    assert "But if everybody whom" in alone["verdict"]
     denied = elldelta(*command, "--contained", "no", "--json").json
     assert [denied["subtraction"][name] for name in ("status", "because")] == ["possible", "denied"]
     assert "But if" not in denied["verdict"]
