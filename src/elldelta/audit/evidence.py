@@ -308,10 +308,6 @@ class Evidence:
         """Words for each release."""
         return tuple(item.name for item in self.shown)
 
-    def is_one_plan(self, first: int, second: int) -> bool:
-        """Whether two releases follow the same plan: their classes are then unions of the same ones."""
-        return bool(self.plans) and self.plans[first] == self.plans[second] is not None
-
     @property
     def class_counts(self) -> tuple[NDArray[np.int64], ...]:
         """Per release its own classes x values, every record once."""

@@ -252,7 +252,7 @@ class Planner:
         If all of them together, or values of groups, do not keep what is allowed, they are made again for a
         smaller failure, and then for fewer records, which makes them larger.
         """
-        if self._risk is not None:  # what all classes together must pass with
+        if self.wish.merge_risk is not None:  # what all classes together must pass with
             refuse_if_impossible(self.distribution, self._bound(n_records, fixed=True))
         planned_for = n_records
         while planned_for >= self.wish.min_records:
@@ -287,14 +287,13 @@ class Planner:
         near = Closeness.promised(self.wish, past)
         if near is not None:
             sharp = near.judged(sharp, past)
-            is_fixed = self._risk is None
-            risk = (
-                float(sharp.far.sum()) if is_fixed else root_distance_risk(near, past, self.wish, n_records)
-            )
+            risk = float(sharp.far.sum())
+            if self.wish.merge_risk is not None:
+                risk = root_distance_risk(near, past, self.wish, n_records)
             near = replace(near, risk=min(1.0, float(rounded_up(risk))))
         far = 0.0 if near is None else self.wish.n_planned * near.risk
         excess = self._excess(sharp)
-        if self._risk is None:
+        if self.wish.merge_risk is None:
             excess = max(excess, (sharp.failure_upper + far) / self.wish.budget)
         if excess > 1.0:
             return None, excess
@@ -307,11 +306,6 @@ class Planner:
             found = replace(found, failure_upper=failure, promise="", conditions=())
             excess = max(excess, (failure + far) / self.wish.budget)
         return found, excess
-
-    @property
-    def _risk(self) -> float | None:
-        """What each class may fail with; None if it is what all of them may."""
-        return self.wish.merge_risk
 
     def _bound(self, n_records: int, share: float = 1.0, *, fixed: bool = False) -> SharpBound | JointBound:
         """What sharp classes must promise, with a share of the failure that is allowed.
@@ -326,7 +320,7 @@ class Planner:
 
     def _column_bound(self, n_records: int, share: float = 1.0, *, fixed: bool = False) -> SharpBound:
         wish, parts = self.wish, self.wish.min_records
-        risk = None if fixed or self._risk is None else self._risk * share
+        risk = None if fixed or self.wish.merge_risk is None else self.wish.merge_risk * share
         # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
         # has r records, so t releases that need r records each fail no more often than r t that need one.
         return SharpBound(
@@ -345,9 +339,9 @@ class Planner:
 
     def _excess(self, sharp: SharpPlan) -> float:
         """By what factor classes exceed what the wish allows; at most 1 is within."""
-        if self._risk is None:
+        if self.wish.merge_risk is None:
             return sharp.reached / self.wish.budget
-        return sharp.reached * self.wish.min_records / self._risk
+        return sharp.reached * self.wish.min_records / self.wish.merge_risk
 
     def classes(self, bound: SharpBound | JointBound) -> tuple[Partition, Classes]:
         """Boxes that keep a bound: over the rows of the model, over everything.
@@ -385,7 +379,7 @@ class Planner:
         return self.distribution.generalized(partition)
 
     def _model_too_small(self) -> RefusedError:
-        if self._risk is not None and self.fewest <= 1:
+        if self.wish.merge_risk is not None and self.fewest <= 1:
             return failing_root(self.wish.delta)
         return RefusedError(
             "The past records are too few for such a plan.",
