@@ -11,7 +11,7 @@ from elldelta.core import diversity as measures
 from elldelta.engines import running, sql
 from elldelta.errors import DataError, ParameterError
 from elldelta.model import check_person, person_key
-from elldelta.pages.page import Shown
+from elldelta.pages.page import Displayed
 from elldelta.release import count_release, values_shown
 from elldelta.schema.infer import repeated_people
 from elldelta.schema.label_columns import one_spelling
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class TableCheck(Shown):
+class TableCheck(Displayed):
     """The measures of the literature for one table; a class is a set of records with equal quasi-identifiers.
 
     Attributes:

@@ -16,7 +16,7 @@ from elldelta.audit.subtraction import subtract
 from elldelta.core.exposure import fewest_in_any_group, smallest
 from elldelta.core.like_values import n_groups_left
 from elldelta.errors import counted
-from elldelta.pages.page import Shown
+from elldelta.pages.page import Displayed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ class GateClass:
 
 
 @dataclass(frozen=True, repr=False)
-class Gate(Shown):
+class Gate(Displayed):
     """The answer of the gate.
 
     Attributes:

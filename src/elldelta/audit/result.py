@@ -14,7 +14,7 @@ from elldelta._version import __version__
 from elldelta.audit.public import for_the_public
 from elldelta.audit.releases import counted_missing
 from elldelta.audit.shares import surest_words
-from elldelta.pages.page import Shown, percent, write_page
+from elldelta.pages.page import Displayed, percent, write_page
 
 if TYPE_CHECKING:
     import os
@@ -84,7 +84,7 @@ class WorstClass:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Shown):
+class Audit(Displayed):
     """What linking the releases shows.
 
     Attributes:

@@ -41,7 +41,7 @@ from elldelta.model.noise import (
     with_fewer_rows,
 )
 from elldelta.model.persons import count_persons
-from elldelta.pages.page import Shown
+from elldelta.pages.page import Displayed
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.hierarchy_problems import refusal
 from elldelta.schema.schema import Categories, Column, Schema
@@ -61,7 +61,7 @@ _METADATA_KEY = b"elldelta.model"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model(Shown):
+class Model(Displayed):
     """What is known about the population: counts of past records, with their schema.
 
     Attributes:

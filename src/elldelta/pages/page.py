@@ -156,7 +156,7 @@ def inline_svg(figure: Figure, name: str = "") -> Markup:
     return Markup(text.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1))  # noqa: S704 (ours)
 
 
-class Shown:
+class Displayed:
     """What the nouns of the story have in common when somebody looks at one of them."""
 
     def facts(self) -> Mapping[str, object]:

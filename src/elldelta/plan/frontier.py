@@ -13,7 +13,7 @@ from elldelta.engines.task import computed, part
 from elldelta.errors import RefusedError
 from elldelta.files import loaded
 from elldelta.model import Model, read_model
-from elldelta.pages.page import Shown
+from elldelta.pages.page import Displayed
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
 
@@ -45,7 +45,7 @@ class FrontierRow:
 
 
 @dataclass(frozen=True, repr=False)
-class Frontier(Shown):
+class Frontier(Displayed):
     """Classes against records for one model, ell, delta and number of releases.
 
     Attributes:

@@ -26,7 +26,7 @@ from elldelta.files import (
     unsealed_parts,
 )
 from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
-from elldelta.pages.page import Shown
+from elldelta.pages.page import Displayed
 from elldelta.plan.classes import Boxes, Classes, Runs, class_labels, classes_from_dict
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.seen import clipped, lengths_of, whole_ranges
@@ -62,7 +62,7 @@ _TABLES = ("witnesses", "witness_cells")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Shown):
+class Plan(Displayed):
     """Classes, witness values, records to wait for, and the promise.
 
     Attributes:

@@ -22,7 +22,7 @@ from elldelta.files import (
     read_private_key,
 )
 from elldelta.model import ShowValues, UnknownPolicy, check_person, count, count_persons
-from elldelta.pages.page import Shown
+from elldelta.pages.page import Displayed
 from elldelta.plan.signature import given_plan
 from elldelta.release.manifest import SUMMARY, Line, Manifest, describe, manifest_path
 from elldelta.release.mapping import mapped
@@ -68,7 +68,7 @@ class AdmittingLedger(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Shown):
+class Release(Displayed):
     """A release that was made.
 
     Attributes:

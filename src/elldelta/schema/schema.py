@@ -18,7 +18,7 @@ import numpy as np
 
 from elldelta.errors import ParameterError, SchemaError
 from elldelta.files import digest
-from elldelta.pages.page import Shown
+from elldelta.pages.page import Displayed
 from elldelta.schema.column import Column, NullPolicy, check_name, column_to_dict
 from elldelta.schema.composite import with_composites, with_parts
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Integers
@@ -40,7 +40,7 @@ FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, repr=False)
-class Schema(Shown):
+class Schema(Displayed):
     """The roles and domains of the columns of a table.
 
     Attributes:
