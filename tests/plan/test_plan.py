@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elldelta as ed
-from elldelta.choices import PLAN_KINDS
 from elldelta.core.moving import Moving
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import seal
+from elldelta.parameters import PLAN_KINDS
 from elldelta.plan.plan import Plan
 from elldelta.plan.words import rounded_up
 from elldelta.schema.schema import Schema

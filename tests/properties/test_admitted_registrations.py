@@ -11,11 +11,11 @@ from tests.oracles import registration as oracle
 
 from elldelta.agency.admission import PlanState, ledger_chain
 from elldelta.agency.linking import check_linkage
-from elldelta.choices import PLAN_KINDS
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import Partition
 from elldelta.errors import RefusedError
+from elldelta.parameters import PLAN_KINDS
 
 NODES = (None, [0, 1, 2, 2], [0, 1, 1, 1], [0, 0, 0, 0])
 """What may be published where the classes of a plan move: its own, or nodes of its tree."""

@@ -12,7 +12,6 @@ from tests.planned import evaluate_sharp, fewest_records, intervals
 from tests.planned import make_boxes as boxes
 from tests.switch import quick_or_all
 
-from elldelta.choices import PLAN_KINDS
 from elldelta.core import distribution as tables
 from elldelta.core.accountant import ReleaseEvent, profile_of
 from elldelta.core.distribution import JointDistribution, SparseRows
@@ -21,6 +20,7 @@ from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.partition import Partition, greedy
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model
+from elldelta.parameters import PLAN_KINDS
 from elldelta.plan.planner import make_plan
 from elldelta.plan.wish import Wish
 from elldelta.schema.schema import Categories, Column, Integers, Schema

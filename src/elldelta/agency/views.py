@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
-from elldelta.choices import PlanKind
+from elldelta.parameters import PlanKind
 from elldelta.plan.signature import PlanStatus
 
 ReleaseState = Literal["registered", "published", "voided"]

@@ -1,8 +1,9 @@
 """Options that several commands share, so that they are spelt and explained once.
 
 Options that belong together are a bundle: a frozen class with one field per option. A `bundled` command takes
-a parameter of that class, and the command line shows its fields. An option is called as its parameter, unless
-a name is given: those without a value have one, or they would get a negation.
+a parameter of that class, and the command line shows its fields. Fields with a `Doc` are parameters of the
+library, and their options are made from it; others say with `typer.Option` what they are. An option is called
+as its parameter, unless a name is given: those without a value have one, or they would get a negation.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -22,6 +23,7 @@ import typer
 from elldelta.cli import output
 from elldelta.errors import ParameterError
 from elldelta.files import CsvFormat
+from elldelta.parameters import Parameter, parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,18 +112,12 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
         if kind is None:
             parameters.append(parameter.replace(annotation=hints[parameter.name]))
             continue
-        own = get_type_hints(kind, include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=own[field.name]
-            )
-            for field in fields(kind)
-        ]
+        parameters += _field_options(kind)
 
     @wraps(command)
     def run(**given: Any) -> None:  # noqa: ANN401 (whatever the options are)
         made = {
-            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            name: kind(**_parsed(kind, {field.name: given.pop(field.name) for field in fields(kind)}))
             for name, kind in bundles.items()
         }
         command(**given, **made)
@@ -130,6 +126,41 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in ordered}
     return run
+
+
+def _field_options(kind: type[Any]) -> Iterator[inspect.Parameter]:
+    """The options of a bundle."""
+    hints = get_type_hints(kind, include_extras=True)
+    documented = {parameter.name: parameter for parameter in parameters_of(kind)}
+    for field in fields(kind):
+        parameter = documented.get(field.name)
+        yield inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name] if parameter is None else option_of(parameter),
+        )
+
+
+def option_of(parameter: Parameter) -> Any:  # noqa: ANN401 (an annotation)
+    """The option of a parameter of the library."""
+    doc = parameter.doc
+    names = [f"--{parameter.name.replace('_', '-')}"] if parameter.kind is bool else []
+    option = typer.Option(*names, help=doc.text, rich_help_panel=doc.panel, metavar=doc.metavar or None)
+    kind = parameter.kind
+    if doc.parse is not None:  # a text here; `_parsed` reads it
+        kind = str if parameter.is_required else str | None
+    return Annotated[kind, option]
+
+
+def _parsed(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What was given for the fields of a bundle, with texts read by what their parameters say."""
+    readers = {parameter.name: parameter.doc.parse for parameter in parameters_of(kind)}
+    for name, value in given.items():
+        parse = readers.get(name)
+        if parse is not None and isinstance(value, str):
+            given[name] = parse(value)
+    return given
 
 
 @dataclass(frozen=True)

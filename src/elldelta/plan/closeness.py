@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import numpy as np
 from msgspec import Meta
 
-from elldelta.choices import ClosenessTo
 from elldelta.core.closeness import (
     FEWEST_PAST,
     SMOOTHING,
@@ -21,6 +20,7 @@ from elldelta.core.closeness import (
 from elldelta.core.generalize.bounds import ClosenessBound
 from elldelta.core.rungs import rungs_below
 from elldelta.errors import ParameterError
+from elldelta.parameters import ClosenessTo
 
 if TYPE_CHECKING:
     from fractions import Fraction

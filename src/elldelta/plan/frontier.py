@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from elldelta.choices import PlanKind
     from elldelta.engines import Progress
+    from elldelta.parameters import PlanKind
 
 
 MOST_CELLS = 1 << 17

@@ -16,9 +16,9 @@ from elldelta.plan.seen import lengths_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elldelta.choices import Movers
     from elldelta.core.generalize.bounds import SharpBound
     from elldelta.core.partition import Partition
+    from elldelta.parameters import Movers
     from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
     from elldelta.plan.planner import Planner

@@ -11,7 +11,6 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
-from elldelta.choices import PLAN_KINDS, Movers, PlanKind
 from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.core.moving import Moving
 from elldelta.errors import ElldeltaError, FileError, ParameterError
@@ -27,6 +26,7 @@ from elldelta.files import (
 )
 from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Displayed
+from elldelta.parameters import PLAN_KINDS, Movers, PlanKind
 from elldelta.plan.classes import Boxes, Classes, Runs, class_labels, classes_from_dict
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.seen import clipped, lengths_of, whole_ranges

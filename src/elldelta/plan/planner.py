@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from elldelta.choices import ClosenessTo, Movers, PlanKind
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import SharpPlan
     from elldelta.core.utility import Utility
     from elldelta.engines import Progress
+    from elldelta.parameters import ClosenessTo, Movers, PlanKind
     from elldelta.plan.classes import Classes
     from elldelta.plan.movers import Common
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
-from elldelta.choices import PLAN_KINDS, ClosenessTo, Movers, PlanKind
 from elldelta.core.checks import (
     MOST_RECORDS,
     check_beta,
@@ -22,6 +21,7 @@ from elldelta.core.checks import (
 from elldelta.core.closeness import as_limit
 from elldelta.core.like_values import one_of_each
 from elldelta.errors import ParameterError, RefusedError
+from elldelta.parameters import PLAN_KINDS, ClosenessTo, Movers, PlanKind
 from elldelta.plan.several import wish_of
 
 if TYPE_CHECKING:

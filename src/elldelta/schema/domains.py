@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, get_args
 import numpy as np
 from msgspec import Meta
 
-from elldelta.choices import DateUnit
 from elldelta.engines import cells
 from elldelta.errors import SchemaError
+from elldelta.parameters import DateUnit
 from elldelta.schema import labels
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
 
-    from elldelta.choices import DateUnit
+    from elldelta.parameters import DateUnit
 
 SEPARATOR = ";"
 _OTHERS = (",", "\t")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elldelta.choices import DateUnit
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
 from elldelta.errors import ParameterError
+from elldelta.parameters import DateUnit
 
 if TYPE_CHECKING:
     from elldelta.schema.hierarchy import Hierarchy

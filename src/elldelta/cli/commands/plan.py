@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from elldelta.choices import ClosenessTo, Movers, PlanKind
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import ParameterError, counted
+from elldelta.parameters import ClosenessTo, Movers, PlanKind
 
 
 @command("frontier", example="frontier model.parquet --ell 5 --releases 2 --picture frontier.png")

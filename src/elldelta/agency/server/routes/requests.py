@@ -32,8 +32,8 @@ from elldelta.agency.server.services.requests import (
     closeness_asked,
 )
 from elldelta.agency.server.tables import NAME_PATTERN
-from elldelta.choices import ClosenessTo, Movers, PlanKind
 from elldelta.core.checks import MOST_RECORDS
+from elldelta.parameters import ClosenessTo, Movers, PlanKind
 from elldelta.plan.wish import MOST_OWNERS, USUAL_DELTA, by_column
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["requests"])
