@@ -197,8 +197,8 @@ class DuckDBEngine(Engine):
         paths = [file.path for file in files]
         is_gzip = header.is_gzip
         if header.encoding not in {"utf-8", "ascii"}:
-            own = replace(csv_format, encoding=header.encoding)
-            paths, is_gzip = [self._transcoded(path, own) for path in paths], False
+            detected = replace(csv_format, encoding=header.encoding)
+            paths, is_gzip = [self._transcoded(path, detected) for path in paths], False
         # Columns are read by their places: what they are called cannot disturb the reader.
         places = {name: f"c{place}" for place, name in enumerate(files[0].names)}
         options = [

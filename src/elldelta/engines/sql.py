@@ -148,10 +148,10 @@ def mapped_value(expression: str, kind: ValueKind, values: Mapping[str, str]) ->
     """A column as text, some values of it written differently."""
     written = expression if kind == "text" else f"({expression} || '')"
     cases = []
-    for own, other in values.items():
+    for written_as, other in values.items():
         # Texts are compared as texts, so that 01 is not 1; numbers and days as such.
         is_typed = kind not in {"text", "boolean"}
-        test = among(expression, kind, [own]) if is_typed else f"TRIM({written}) = {text(own)}"
+        test = among(expression, kind, [written_as]) if is_typed else f"TRIM({written}) = {text(written_as)}"
         cases += [f"WHEN {test} THEN {text(other)}"] if test else []
     return f"CASE {' '.join(cases)} ELSE {written} END" if cases else written
 

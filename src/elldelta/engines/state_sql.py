@@ -93,12 +93,12 @@ def compared_persons(compared: str, several: str) -> str:
     """
     groups = ((STAY, MOVE, JOIN), (JOIN,), (LEAVE, MUST), (STAY, MOVE))
     listed = [", ".join(map(str, kinds)) for kinds in groups]
-    shown = [f"CASE WHEN own.kind IN ({kinds}) THEN 1 ELSE 0 END" for kinds in listed]
+    shown = [f"CASE WHEN entry.kind IN ({kinds}) THEN 1 ELSE 0 END" for kinds in listed]
     counted = ", ".join(f"CAST(SUM(n{place}) AS BIGINT) AS n{place}" for place in range(len(groups)))
     one = ", ".join(f"{each} AS n{place}" for place, each in enumerate(shown))
     most = ", ".join(f"MAX({each}) AS n{place}" for place, each in enumerate(shown))
     persons = _persons_apart(
-        compared, several, f"own.class AS class, {one}", f"own.class AS class, {most}", "own.class"
+        compared, several, f"entry.class AS class, {one}", f"entry.class AS class, {most}", "entry.class"
     )
     return f"SELECT class, {counted} FROM ({persons}) AS persons GROUP BY class"  # noqa: S608
 
@@ -110,23 +110,25 @@ def persons_of_state(state: str, several: str) -> str:
         state: The state.
         several: All persons with several rows in it, and maybe others.
     """
-    shown = _persons_apart(state, several, "own.home AS home", "own.home AS home", "own.home", "shown = 1")
+    shown = _persons_apart(
+        state, several, "entry.home AS home", "entry.home AS home", "entry.home", "shown = 1"
+    )
     return f"SELECT home, COUNT(*) AS persons FROM ({shown}) AS persons GROUP BY home"  # noqa: S608
 
 
 def persons_of_state_once(state: str, several: str) -> str:
     """Every person that a state shows, at its first class: home, persons; as `persons_of_state`."""
-    once = _persons_apart(state, several, "own.home AS home", "MIN(own.home) AS home", "", "shown = 1")
+    once = _persons_apart(state, several, "entry.home AS home", "MIN(entry.home) AS home", "", "shown = 1")
     return f"SELECT home, COUNT(*) AS persons FROM ({once}) AS persons GROUP BY home"  # noqa: S608
 
 
 def _persons_apart(relation: str, several: str, one: str, grouped: str, by: str, where: str = "1 = 1") -> str:
     """A row for everybody with one row, and the rows of the others grouped by person and something else."""
     return (
-        f"SELECT {one} FROM {relation} AS own LEFT JOIN {several} AS several "  # noqa: S608
-        f"ON several.who = own.who WHERE several.who IS NULL AND own.who IS NOT NULL AND {where} "
-        f"UNION ALL SELECT {grouped} FROM {relation} AS own JOIN {several} AS several "
-        f"ON several.who = own.who WHERE {where} GROUP BY {', '.join(filter(None, (by, 'own.who')))}"
+        f"SELECT {one} FROM {relation} AS entry LEFT JOIN {several} AS several "  # noqa: S608
+        f"ON several.who = entry.who WHERE several.who IS NULL AND entry.who IS NOT NULL AND {where} "
+        f"UNION ALL SELECT {grouped} FROM {relation} AS entry JOIN {several} AS several "
+        f"ON several.who = entry.who WHERE {where} GROUP BY {', '.join(filter(None, (by, 'entry.who')))}"
     )
 
 

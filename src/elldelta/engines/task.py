@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 WAIT_SECONDS = 0.1
 """How long the main thread waits at a time: afterwards it can tell how far the action is."""
-PATIENCE = 50
+MAX_STOP_ATTEMPTS = 50
 """How often a stopped action is given time to end, before it is left to itself."""
 
 
@@ -76,7 +76,7 @@ def computed(action: Callable[[Callable[[float], None]], Result], progress: Prog
         if progress is not None:
             progress(shares[0])
 
-    return Task(lambda: action(tell)).run(lambda: stopped.append(True), watch=watch, patience=1)
+    return Task(lambda: action(tell)).run(lambda: stopped.append(True), watch=watch, max_stop_attempts=1)
 
 
 class Task(Generic[Result]):
@@ -108,7 +108,7 @@ class Task(Generic[Result]):
         stop: Callable[[], object],
         *,
         watch: Callable[[], object] = lambda: None,
-        patience: int = PATIENCE,
+        max_stop_attempts: int = MAX_STOP_ATTEMPTS,
     ) -> Result:
         """What the action returns or raises.
 
@@ -116,7 +116,7 @@ class Task(Generic[Result]):
             stop: Makes the action end early. Called again and again if the wait is interrupted, because an
                 engine forgets a request that comes before its statement has begun.
             watch: Called from time to time while the action runs.
-            patience: How often an action that was told to stop is waited for.
+            max_stop_attempts: How often an action that was told to stop is waited for.
         """
         try:
             _thread.start_new_thread(self._work, ())
@@ -126,7 +126,7 @@ class Task(Generic[Result]):
             # Whoever takes the turn first has it: an action that has not begun by now never does.
             if self._turn.acquire(blocking=False):
                 self._has_ended = True
-            for _ in itertools.takewhile(lambda _: not self._has_ended, range(patience)):
+            for _ in itertools.takewhile(lambda _: not self._has_ended, range(max_stop_attempts)):
                 with contextlib.suppress(Exception):  # the interrupt is what is to be told
                     stop()
                 self._wait()

@@ -108,8 +108,8 @@ def sealed_bytes(
     True
     """
     parts = canonical_parts({"kind": f"elldelta {kind}", "format": version, **content}, written)
-    own = digest_of_parts(members(parts))
-    return own, b"".join((*members(parts | canonical_parts({"digest": own})), b"\n"))
+    digest = digest_of_parts(members(parts))
+    return digest, b"".join((*members(parts | canonical_parts({"digest": digest})), b"\n"))
 
 
 def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def unsealed_record(
     except MisfitError as problem:
         raise changed(source, problem.words) from None
     if made.to_dict()["digest"] != document["digest"]:
-        raise changed(source, "It holds a key that is not known here, or is spelt in another way.")
+        raise changed(source, "It holds a key that is not known here, or is written in another way.")
     return made
 
 
@@ -174,10 +174,10 @@ def check_format(source: str, found: object, version: int) -> None:
         FileError: It is another version, or none at all.
     """
     if type(found) is not int or found != version:
-        own = str(found) if type(found) is int else "unreadable"
+        version_found = str(found) if type(found) is int else "unreadable"
         raise FileError(
             f"{source} was written by another version of elldelta.",
-            found=f"Its format is {own}; the one known here is {version}.",
+            found=f"Its format is {version_found}; the one known here is {version}.",
             remedy="Use the elldelta that has written it, or make it again with this one.",
         )
 

@@ -206,24 +206,24 @@ class PrivateKey:
         return f"<PrivateKey {self.id}>"
 
 
-def sign(key: PrivateKey, purpose: bytes, said: Mapping[str, Any]) -> str:
+def sign(key: PrivateKey, purpose: bytes, document: Mapping[str, Any]) -> str:
     """The signature of what is said, as it is written into documents.
 
     Args:
         key: The key.
         purpose: What the signed text begins with: a signature under another word is none for this purpose.
-        said: Plain JSON values.
+        document: Plain JSON values.
     """
-    return base64.b64encode(key.sign(_message(purpose, said, key.id))).decode("ascii")
+    return base64.b64encode(key.sign(_message(purpose, document, key.id))).decode("ascii")
 
 
-def holds(key: PublicKey, purpose: bytes, said: Mapping[str, Any], text: str, source: str) -> bool:
+def holds(key: PublicKey, purpose: bytes, document: Mapping[str, Any], text: str, source: str) -> bool:
     """Whether `sign` wrote the text with this key about exactly this.
 
     Raises:
         FileError: It is no signature in that spelling.
     """
-    return key.holds(_message(purpose, said, key.id), signature_from_text(text, source))
+    return key.holds(_message(purpose, document, key.id), signature_from_text(text, source))
 
 
 def signature_from_text(text: str, source: str) -> bytes:
@@ -290,8 +290,8 @@ def write_key_pair(key: PrivateKey, private: str | os.PathLike[str], public: str
         files.stage(public).write_bytes(key.public_key.to_pem())
 
 
-def _message(purpose: bytes, said: Mapping[str, Any], key_id: str) -> bytes:
-    return purpose + canonical_json({**said, "algorithm": ALGORITHM, "key_id": key_id})
+def _message(purpose: bytes, document: Mapping[str, Any], key_id: str) -> bytes:
+    return purpose + canonical_json({**document, "algorithm": ALGORITHM, "key_id": key_id})
 
 
 def _need_cryptography() -> None:

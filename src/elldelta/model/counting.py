@@ -198,8 +198,8 @@ class _Tally:
             positions, n = [column[usable] for column in positions], n[usable]
         first = len(self._schema.names)
         ranks = self._schema.ranks_of_columns(positions[:first])
-        for own, values in zip(positions[first:], self._schema.value_slices, strict=True):
-            self._parts.append((ranks, own + values.start if values.start else own, n))
+        for column, values in zip(positions[first:], self._schema.value_slices, strict=True):
+            self._parts.append((ranks, column + values.start if values.start else column, n))
 
     def accounting(self) -> Accounting:
         names = [column.name for column in self._schema.counted_columns]

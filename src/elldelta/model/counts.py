@@ -160,10 +160,14 @@ class Counts:
     def face(self, place: int) -> Counts:
         """The counts of one sensitive column."""
         shown, values = self.schema.value_slices[place], self.values
-        own = (values >= shown.start) & (values < shown.stop)
-        ranks = self.ranks[self.rows[own]]
+        in_column = (values >= shown.start) & (values < shown.stop)
+        ranks = self.ranks[self.rows[in_column]]
         return Counts.from_cells(
-            self.schema.face(place), ranks, values[own] - shown.start, self.n[own], self.accounting
+            self.schema.face(place),
+            ranks,
+            values[in_column] - shown.start,
+            self.n[in_column],
+            self.accounting,
         )
 
     def _adds_up(self) -> bool:

@@ -127,10 +127,10 @@ class Model(Displayed):
         first, *others = (
             {
                 "sensitive": column.name,
-                "marginal": dict(zip(column.value_labels, own.value_marginal.tolist(), strict=True)),
-                "p_ell": own.ranked_marginal.tolist(),
+                "marginal": dict(zip(column.value_labels, marginals.value_marginal.tolist(), strict=True)),
+                "p_ell": marginals.ranked_marginal.tolist(),
             }
-            for column, own in (
+            for column, marginals in (
                 (column, distribution.face(place)) for place, column in enumerate(schema.sensitives)
             )
         )
@@ -334,9 +334,9 @@ def _moved_values(old: Schema, new: Schema, values: NDArray[Any]) -> NDArray[Any
         raise _other_schema("Their sensitive columns differ.")
     moved: NDArray[Any] = np.empty_like(values)
     for place, (before, after) in enumerate(zip(old.value_slices, new.value_slices, strict=True)):
-        own = (values >= before.start) & (values < before.stop)
+        in_column = (values >= before.start) & (values < before.stop)
         columns = old.sensitives[place], new.sensitives[place]
-        moved[own] = _moved(*columns, values[own] - before.start) + after.start
+        moved[in_column] = _moved(*columns, values[in_column] - before.start) + after.start
     return moved
 
 

@@ -71,12 +71,12 @@ def count_persons(
         rows = sql.person_rows(table.relation, counted.keys, relations, schema.strides, who)
         names = [f"v{place}" for place in range(len(schema.sensitives))]
         if schema.also_sensitive:
-            query, told = sql.person_records(rows, names), (names, "kept")
+            query, arguments = sql.person_records(rows, names), (names, "kept")
         else:
-            query, told = sql.person_values(rows), (["val"], "1")
+            query, arguments = sql.person_values(rows), (["val"], "1")
         relations.append(engine.store(query, progress))
         # An engine may run a stored query only when it is fetched, and then it needs all it was made from.
-        by_cell = sql.persons_by_cell(relations[-1], *told)
+        by_cell = sql.persons_by_cell(relations[-1], *arguments)
         ranks, *values, n, n_pairs, unnamed = _fetched(engine, by_cell, 4 + len(names))
         different = _fetched(engine, sql.persons_once(relations[-1]), 2) if once else None
     except BaseException:
@@ -97,7 +97,7 @@ def count_persons(
             remedy="Count it again when nobody writes to it; use a query that always gives the same records.",
         )
     total, kept = int(n_pairs.sum()), n_pairs > 0
-    numbered = [own[kept] + shown.start for own, shown in zip(values, schema.value_slices, strict=True)]
+    numbered = [column[kept] + shown.start for column, shown in zip(values, schema.value_slices, strict=True)]
     counts = Counts.from_cells(
         schema,
         np.tile(ranks[kept], len(numbered)),

@@ -247,10 +247,10 @@ def draw_class_map(
     level = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
     axes.add_collection(LineCollection(upright + level, colors=INK, linewidths=0.9))
     axes.set(xlabel=_plain(names[0]), ylabel=_plain(names[1]))
-    for axis, spelt in ((axes.xaxis, labels[0]), (axes.yaxis, labels[1])):
-        step = max(1, len(spelt) // 12)
+    for axis, texts in ((axes.xaxis, labels[0]), (axes.yaxis, labels[1])):
+        step = max(1, len(texts) // 12)
         axis.set_ticks(
-            range(0, len(spelt), step), [_plain(spelt[place]) for place in range(0, len(spelt), step)]
+            range(0, len(texts), step), [_plain(texts[place]) for place in range(0, len(texts), step)]
         )
         axis.set_tick_params(labelsize=8)
     axes.set_title(_plain(title), loc="left", fontsize=9, fontweight="bold")

@@ -87,15 +87,15 @@ def fragment(
     return render(
         "fragment.html",
         title=title,
-        facts=[(name, spelt(value)) for name, value in facts.items()],
+        facts=[(name, as_text(value)) for name, value in facts.items()],
         columns=columns,
-        rows=[[spelt(value) for value in row] for row in rows],
+        rows=[[as_text(value) for value in row] for row in rows],
         picture=None if picture is None else inline_svg(picture),
         words=words,
     )
 
 
-def spelt(value: object) -> str:
+def as_text(value: object) -> str:
     """A value as a reader expects it in a table."""
     match value:
         case None:
@@ -131,8 +131,8 @@ def percent(share: float | None, digits: int = 1) -> str:
     """
     if share is None:
         return "–"
-    told = f"{100 * share_upper(share, digits + 2):.10g} %"
-    return "above 99.99999999 %" if told == "100 %" and share < 1.0 else told
+    percent = f"{100 * share_upper(share, digits + 2):.10g} %"
+    return "above 99.99999999 %" if percent == "100 %" and share < 1.0 else percent
 
 
 def inline_svg(figure: Figure, name: str = "") -> Markup:
@@ -172,7 +172,7 @@ class Displayed:
         return None
 
     def __repr__(self) -> str:
-        lines = (f"  {name}: {spelt(value)}" for name, value in self.facts().items())
+        lines = (f"  {name}: {as_text(value)}" for name, value in self.facts().items())
         return "\n".join([type(self).__name__, *(line[:200] for line in lines)])
 
     def _repr_html_(self) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import InputError
-from elldelta.pages.page import inline_svg, render, spelt
+from elldelta.pages.page import as_text, inline_svg, render
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -91,7 +91,7 @@ def _spelt(block: Block) -> Block:
     """The cells of a table as texts."""
     if "rows" not in block:
         return block
-    return {**block, "rows": [[spelt(cell) for cell in row] for row in block["rows"]]}
+    return {**block, "rows": [[as_text(cell) for cell in row] for row in block["rows"]]}
 
 
 def _add_letters(pdf: FPDF) -> None:

@@ -153,11 +153,11 @@ class Column:
         return self.domain.label(low, high) if group is None else group
 
     def labels(self, lows: ArrayLike, highs: ArrayLike) -> list[str]:
-        """The label of every pair of positions; each distinct pair is spelt once."""
+        """The label of every pair of positions; each distinct pair is labels once."""
         ends = (np.asarray(end, np.int64).ravel().tolist() for end in (lows, highs))
         pairs = list(zip(*ends, strict=True))
-        spelt = {pair: self.label(*pair) for pair in set(pairs)}
-        return [spelt[pair] for pair in pairs]
+        labels = {pair: self.label(*pair) for pair in set(pairs)}
+        return [labels[pair] for pair in pairs]
 
     @cached_property
     def whole(self) -> str:

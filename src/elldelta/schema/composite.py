@@ -52,10 +52,10 @@ def with_composites(table: Table, missing: Mapping[str, Sequence[str]]) -> Table
             made[name] = _joined(table, name, tokens)
     if not made:
         return table
-    own = [column for column in table.columns if column.name not in made]
-    shown = [*((sql.identifier(column.name), column.name) for column in own)]
+    plain = [column for column in table.columns if column.name not in made]
+    shown = [*((sql.identifier(column.name), column.name) for column in plain)]
     shown += [(expression, name) for name, expression in made.items()]
-    columns = (*own, *(TableColumn(name, "text") for name in made))
+    columns = (*plain, *(TableColumn(name, "text") for name in made))
     return replace(table, relation=sql.mapped_rows(table.relation, shown), columns=columns)
 
 

@@ -142,9 +142,9 @@ class FittedHierarchy:
         levels += [np.unique(names, return_inverse=True)[1].reshape(-1) for names in columns[1:]]
         table = np.array(levels, dtype=np.int64)
         if has_missing:
-            own = np.full((len(levels), 1), self.domain.size, dtype=np.int64)
-            own[-1] = table[-1, 0]
-            table = np.concatenate((table, own), axis=1)
+            missing = np.full((len(levels), 1), self.domain.size, dtype=np.int64)
+            missing[-1] = table[-1, 0]
+            table = np.concatenate((table, missing), axis=1)
         return CutTree(table)
 
 

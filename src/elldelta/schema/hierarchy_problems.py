@@ -63,8 +63,8 @@ class Problem:
 
     def to_dict(self, unit: str = "line") -> dict[str, Any]:
         """The problem as plain JSON values."""
-        told = self.sentence(unit)
-        return {"kind": self.kind, "problem": told, "count": self.count, "lines": list(self.lines)}
+        sentence = self.sentence(unit)
+        return {"kind": self.kind, "problem": sentence, "count": self.count, "lines": list(self.lines)}
 
 
 def structural_problems(rows: Rows, lines: Sequence[int]) -> tuple[Problem, ...]:
@@ -85,8 +85,10 @@ def usual_length(rows: Rows) -> int:
 
 def refusal(problem: str, found: Sequence[Problem], unit: str = "row", *, naming: bool = True) -> SchemaError:
     """The error that lists all problems; `naming` says whether values of the column may appear in it."""
-    told = [each.sentence(unit, naming=naming) for each in found]
-    numbered = told if len(told) == 1 else [f"({n}) {sentence}" for n, sentence in enumerate(told, 1)]
+    sentences = [each.sentence(unit, naming=naming) for each in found]
+    numbered = (
+        sentences if len(sentences) == 1 else [f"({n}) {sentence}" for n, sentence in enumerate(sentences, 1)]
+    )
     return SchemaError(
         problem,
         found=" ".join(numbered),
@@ -169,6 +171,6 @@ def _sorted(groups: Iterable[Iterable[int]]) -> tuple[int, ...]:
     return tuple(sorted({line for group in groups for line in group}))
 
 
-def _listed(items: Sequence[object], few: int, spelt: Callable[[object], str]) -> str:
-    text = ", ".join(spelt(item) for item in items[:few])
+def _listed(items: Sequence[object], few: int, as_text: Callable[[object], str]) -> str:
+    text = ", ".join(as_text(item) for item in items[:few])
     return text + (", ..." if len(items) > few else "")

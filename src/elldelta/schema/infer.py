@@ -123,9 +123,9 @@ def propose(
             )
         if is_sensitive and isinstance(profile.domain, Categories):
             _check_seen(name, profile.domain, tokens)
-        own = list(profile.warnings(name, is_sensitive=is_sensitive))
+        found_here = list(profile.warnings(name, is_sensitive=is_sensitive))
         if _is_age(name, profile.domain) and not is_sensitive and name not in changes:
-            own.append(
+            found_here.append(
                 (
                     f"{name}: changes with every birthday, and a promise about several releases ends there.",
                     "Use a column with the year of birth instead, or declare it with `changes = true` in the "
@@ -134,7 +134,7 @@ def propose(
             )
         rule = widen.get(name, _ends_of(hierarchies.get(name), bins.get(name), profile.domain))
         profile = _widened(profile, name, rule, is_sensitive=is_sensitive)
-        column = _column(profile, name, tokens, [found for found, _ in own], is_sensitive=is_sensitive)
+        column = _column(profile, name, tokens, [found for found, _ in found_here], is_sensitive=is_sensitive)
         column = replace(column, changes=name in changes)
         if name in hierarchies:
             # Nobody has read the proposed values yet: one may be a slip with a person's name in it.
@@ -146,8 +146,8 @@ def propose(
             column = replace(column, hierarchy=rows.checked(profile.domain, naming=False))
         columns.append(column)
         profiles.append(profile)
-        told = [" ".join(filter(None, words)) for words in own]
-        warnings = [*told, *warnings] if is_sensitive else [*warnings, *told]
+        sentences = [" ".join(filter(None, words)) for words in found_here]
+        warnings = [*sentences, *warnings] if is_sensitive else [*warnings, *sentences]
         if progress:
             progress((place + 1) / len(names))
     first = len(quasi_identifiers)

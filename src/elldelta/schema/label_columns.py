@@ -164,7 +164,7 @@ class LabelColumn:
         for label, *ends in zip(self.runs.label, self.runs.first, self.runs.last, strict=True):
             runs[label].append((int(ends[0]), int(ends[1])))
         first: dict[tuple[tuple[int, int], ...], int] = {}
-        return np.array([first.setdefault(tuple(own), code) for code, own in enumerate(runs)], dtype=np.int64)
+        return np.array([first.setdefault(tuple(run), code) for code, run in enumerate(runs)], dtype=np.int64)
 
 
 @dataclass

@@ -132,10 +132,10 @@ def _place_texts(entries: list[Entry], values: list[str]) -> list[bool]:
         (prefix, length): [value for value in _beginning(values, prefix) if len(value) == length]
         for prefix, length in stars
     }
-    own_place: dict[tuple[str, int], int] = {}
+    place_of_stars: dict[tuple[str, int], int] = {}
     for prefix, length in sorted(stars):
         inner = any(p != prefix and p.startswith(prefix) and n == length for p, n in stars)
-        own_place[prefix, length] = len(named)
+        place_of_stars[prefix, length] = len(named)
         named.append(not matched[prefix, length] and not inner)
     for entry in entries:
         if entry.problem:
@@ -147,7 +147,7 @@ def _place_texts(entries: list[Entry], values: list[str]) -> list[bool]:
                 continue
             entry.places = _as_runs(place_of[value] for value in matched[prefix, length])
             entry.places += _as_runs(
-                own for (p, n), own in own_place.items() if p.startswith(prefix) and n == length
+                place for (p, n), place in place_of_stars.items() if p.startswith(prefix) and n == length
             )
             entry.meaning = _stars_meaning(prefix, length)
         else:

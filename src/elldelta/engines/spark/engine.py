@@ -16,7 +16,7 @@ import pyarrow as pa
 from elldelta.engines import sql
 from elldelta.engines.spark.session import Runner, Session, given_session, start_session
 from elldelta.engines.spark.sources import Sources, not_parquet
-from elldelta.engines.spark.types import spelt
+from elldelta.engines.spark.types import to_dialect
 from elldelta.engines.table import Capability, Engine, Progress, Table, require
 from elldelta.engines.task import private_folder
 from elldelta.errors import ElldeltaError, InternalError, ParameterError
@@ -105,7 +105,9 @@ class SparkEngine(Engine):
         """Runs a query and keeps its result on the workers; returns the relation that stands for it."""
         from pyspark import StorageLevel
 
-        frame = self._runner.run(lambda: self._spark.sql(spelt(query)).persist(StorageLevel.MEMORY_AND_DISK))
+        frame = self._runner.run(
+            lambda: self._spark.sql(to_dialect(query)).persist(StorageLevel.MEMORY_AND_DISK)
+        )
         try:
             n_rows = self._runner.watched(frame.count, progress)
             relation = self._view(frame)

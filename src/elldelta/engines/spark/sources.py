@@ -19,7 +19,14 @@ from elldelta.engines.sources import (
     hidden_names,
     is_frame,
 )
-from elldelta.engines.spark.types import common_types, kind_of, parquet_column, plain_table, quoted, spelt
+from elldelta.engines.spark.types import (
+    common_types,
+    kind_of,
+    parquet_column,
+    plain_table,
+    quoted,
+    to_dialect,
+)
 from elldelta.engines.table import TableColumn
 from elldelta.errors import ElldeltaError, FileError
 from elldelta.files import CsvFormat, unwritable
@@ -76,7 +83,9 @@ class Sources:
         if is_frame(source):
             return self._open_frame(source)
         if isinstance(source, TableName):
-            return self._open_name(lambda: self._spark.table(spelt(source.quoted)), f"the table {source}")
+            return self._open_name(
+                lambda: self._spark.table(to_dialect(source.quoted)), f"the table {source}"
+            )
         if isinstance(source, Query):
             # Inside of a selection only queries are understood; Spark carries out commands at once.
             text = f"SELECT * FROM (\n{source.text}\n) AS given"  # noqa: S608 (somebody's own query)

@@ -40,7 +40,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def spelt(query: str) -> str:
+def to_dialect(query: str) -> str:
     """A query of `elldelta.engines.sql` as Spark reads it: there a backslash would hide the end of a text."""
 
     def spell(found: re.Match[str]) -> str:
