@@ -14,7 +14,7 @@ Nouns: `Schema`, `Model`, `Plan`, `Release`, `Ledger`, `Living`, `Audit`. More v
 `compose` plans; `verify` a release; `audit_before` publishing one, `targets`, `report`; `check` any table.
 Wherever an object is taken, so is the path of its file (`ed.release("a.parquet", "plan.json")`). `connect`
 starts another engine.
-`elldelta.paper` has the paper's own results, `elldelta.errors` what can go wrong.
+`elldelta.paper` has the paper's results, `elldelta.errors` what can go wrong.
 
 The folders are the rooms of the same story, each built on those before it: `core`, `files`, `pages`,
 `engines`, `schema`, `model`, `plan`, `release`, `ledger`, `audit`, `agency`, `cli`. Names are loaded when
@@ -23,9 +23,7 @@ they are first used, so that importing the package costs nothing.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
@@ -113,23 +111,11 @@ _HOMES |= dict.fromkeys(
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 (computed from the table above)
 
 
-class _Package(ModuleType):
-    """The package: `plan`, `release` and `audit` are its verbs, although rooms have these names too."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        # Python binds a room to its name when something inside is first imported; the verb keeps the name.
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
-
-
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever the name stands for)
+    if name in ("audit", "errors", "paper", "plan", "release"):
+        return import_module(f"elldelta.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in ("errors", "paper"):
-        return import_module(f"elldelta.{name}")
     raise AttributeError(f"module 'elldelta' has no attribute {name!r}")
 
 

@@ -1,6 +1,7 @@
 """The public names: each can be found, is typed, and does what the command of the same name does."""
 
 import inspect
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_row
 
 import elldelta as ed
 
-VERBS = [name for name in ed.__all__ if inspect.isfunction(getattr(ed, name))]
+VERBS = [name for name in ed.__all__ if inspect.isfunction(inspect.unwrap(getattr(ed, name)))]
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -23,12 +24,27 @@ def test_every_parameter_has_a_name_and_a_type(name):
         assert parameter.annotation is not inspect.Parameter.empty
 
 
-@pytest.mark.parametrize("first", ["plan.planner", "release.release", "audit.audit", "cli.main"])
-def test_verbs_keep_their_names_whichever_room_is_entered_first(first):
-    code = (
-        f"import elldelta.{first}, elldelta as ed; assert all(map(callable, (ed.plan, ed.release, ed.audit)))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+ROOMS = {"plan": "plan.planner", "release": "release.release", "audit": "audit.audit"}
+
+
+@pytest.mark.parametrize("first", [*ROOMS.values(), "cli.main"])
+def test_verbs_and_rooms_share_a_name_whichever_is_used_first(first):
+    lines = [
+        f"import elldelta.{first}, elldelta as ed",
+        *(f"import elldelta.{home} as room; assert ed.{verb}.{home.split('.')[1]} is room; "
+          f"from elldelta import {verb}; assert {verb}.__wrapped__ is room.{verb}"
+          for verb, home in ROOMS.items()),
+        "from elldelta.release import Manifest",
+    ]  # fmt: skip
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+
+
+@pytest.mark.parametrize("verb", ROOMS)
+def test_a_room_is_called_like_its_verb(verb):
+    room = pickle.loads(pickle.dumps(getattr(ed, verb)))  # noqa: S301 (ours)
+    assert {"model", "source", "releases"} & set(inspect.signature(room).parameters)
+    with pytest.raises(TypeError, match=rf"{verb}\(\) missing"):
+        room()
 
 
 def test_importing_costs_nothing():

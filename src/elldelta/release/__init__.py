@@ -18,3 +18,6 @@ from elldelta.release.published import Located, Published, each_once, locate_all
 from elldelta.release.state import Cells, Told, read_told
 from elldelta.release.updates import Living, Revision, check_updatable
 from elldelta.release.verification import Verification, is_cut, verify, verify_published
+from elldelta.rooms import make_callable
+
+make_callable(__name__, "elldelta.release.release.release")
