@@ -7,14 +7,14 @@ import numpy as np
 from tests.trees import tree_of
 
 from elldelta.agency.admission import (
-    Past,
+    AdmissionContext,
     PlanState,
     Registered,
     check_registration,
     linked_numbers,
 )
 from elldelta.agency.linking import as_published
-from elldelta.agency.registration import Registration, examine
+from elldelta.agency.registration import Registration, validate_registration
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition
 from elldelta.files import digest, seal
@@ -141,20 +141,20 @@ class Agency:
     def register(self, plan, registration, owner):
         """What a server does: check, and store line and counts; everything travels as bytes."""
         registration = Registration.from_bytes(registration.to_bytes())
-        examined = examine(plan, registration, owner=owner)
-        past = self.past(plan, examined, owner)
-        admission = check_registration(examined, past, owner=owner, nonce=NONCE)
+        examined = validate_registration(plan, registration, owner=owner)
+        context = self.context(plan, examined, owner)
+        admission = check_registration(examined, context, owner=owner, nonce=NONCE)
         if admission.is_new:
             self.entries[plan.digest].append(Registered(plan, owner, admission.line, examined.counts))
             self.sent[plan.digest].append(registration)
         return admission
 
-    def past(self, plan, examined, owner):
+    def context(self, plan, examined, owner):
         """What a decision must know, looked for in everything that is there."""
-        elsewhere = {
+        other_plans = {
             digest: items for digest, items in self.entries.items() if digest != plan.digest and items
         }
-        return past_of(plan, examined, owner, self.entries[plan.digest], elsewhere.values())
+        return context_of(plan, examined, owner, self.entries[plan.digest], other_plans.values())
 
     def lines(self, plan):
         return [item.line for item in self.entries[plan.digest]]
@@ -166,16 +166,16 @@ class Agency:
         ]
 
 
-def past_of(plan, examined, owner, entries, elsewhere=()):
+def context_of(plan, examined, owner, entries, other_plans=()):
     """What deciding about a release must know, from all that is registered: no state is kept."""
-    elsewhere = [list(items) for items in elsewhere]
-    numbers = linked_numbers([plan, *(items[0].plan for items in elsewhere)])
+    other_plans = [list(items) for items in other_plans]
+    numbers = linked_numbers([plan, *(items[0].plan for items in other_plans)])
     own = [item for item in entries if item.owner == owner]
-    others = [item for items in elsewhere for item in items]
+    others = [item for items in other_plans for item in items]
     digest = examined.content_digest
-    return Past(
-        own=state_of(plan, entries, numbers),
-        elsewhere=tuple(state_of(items[0].plan, items, numbers) for items in elsewhere),
+    return AdmissionContext(
+        plan_state=state_of(plan, entries, numbers),
+        other_plans=tuple(state_of(items[0].plan, items, numbers) for items in other_plans),
         known=next((item.entry for item in own if item.entry.content_digest == digest), None),
         is_taken=any(
             item.owner != owner and item.entry.content_digest == digest for item in [*entries, *others]

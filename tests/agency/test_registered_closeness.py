@@ -9,7 +9,7 @@ from tests.agency.registrations import NONCE, Agency, full, make_plan, make_regi
 from tests.oracles import closeness as oracle
 
 from elldelta.agency.admission import check_registration
-from elldelta.agency.registration import examine
+from elldelta.agency.registration import validate_registration
 from elldelta.errors import RefusedError
 from elldelta.plan.common_cells import common_cells
 
@@ -124,10 +124,10 @@ def test_whatever_is_admitted_under_several_plans_stays_as_close_as_each_promise
 class ForgetfulAgency(Agency):
     """Broken: it does not link with the releases of other plans."""
 
-    def past(self, plan, examined, owner):
+    def context(self, plan, examined, owner):
         others, self.entries = self.entries, {plan.digest: self.entries[plan.digest]}
         try:
-            return super().past(plan, examined, owner)
+            return super().context(plan, examined, owner)
         finally:
             self.entries = others
 
@@ -143,5 +143,5 @@ def test_the_same_again_is_the_same_line():
     registration = make_registration(CLOSE, shifted(CLOSE, 0, 0, 10))
     first = agency.register(CLOSE, registration, "A")
     assert agency.register(CLOSE, registration, "A").entry == first.entry
-    examined = examine(CLOSE, registration, owner="A")
-    assert not check_registration(examined, agency.past(CLOSE, examined, "A"), owner="A", nonce=NONCE).is_new
+    release = validate_registration(CLOSE, registration, owner="A")
+    assert not check_registration(release, agency.context(CLOSE, release, "A"), owner="A", nonce=NONCE).is_new

@@ -14,11 +14,11 @@ from tests.agency.registrations import (
     SEAL,
     SIZES,
     Agency,
+    context_of,
     forged,
     full,
     make_plan,
     make_registration,
-    past_of,
     plain,
     resealed,
     state_of,
@@ -35,7 +35,7 @@ from elldelta.agency.admission import (
     ledger_chain,
     ledger_export,
 )
-from elldelta.agency.registration import Registration, examine, registration_of
+from elldelta.agency.registration import Registration, registration_of, validate_registration
 from elldelta.errors import FileError, InputError, ParameterError, RefusedError
 from elldelta.files import PrivateKey
 from elldelta.ledger.ledger import verify_ledger
@@ -50,8 +50,8 @@ MOVING = make_plan(moves=True)
 def admits(plan, document, entries=(), owner="A"):
     """What a server does with a document from the network."""
     content = document if isinstance(document, bytes) else json.dumps(document).encode()
-    examined = examine(plan, Registration.from_bytes(content), owner=owner)
-    past = past_of(plan, examined, owner, entries)
+    examined = validate_registration(plan, Registration.from_bytes(content), owner=owner)
+    past = context_of(plan, examined, owner, entries)
     return check_registration(examined, past, owner=owner, nonce=NONCE)
 
 

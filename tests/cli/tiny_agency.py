@@ -78,8 +78,8 @@ class TinyAgency:
     def _get_progress(self, plan, owner, headers, body):
         reached = [n for n in self.progress.values() if n >= plan.records]
         own = self.progress.get(owner)
-        return 200, {"plan": plan.digest, "needed": plan.records, "owners_reached": len(reached), "own": own,
-                     "owners": None}  # fmt: skip
+        return 200, {"plan": plan.digest, "needed": plan.records, "owners_reached": len(reached),
+                     "own_records": own, "owners": None}  # fmt: skip
 
     def _put_progress(self, plan, owner, headers, body):
         self.progress[owner] = json.loads(body)["records"]

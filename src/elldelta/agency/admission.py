@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from elldelta.agency.registration import Examined
+    from elldelta.agency.registration import ValidatedRelease
     from elldelta.core.differencing import Isolated
     from elldelta.core.partition import Partition
     from elldelta.core.several import AnyState
@@ -101,10 +101,12 @@ class Registered:
         Raises:
             LedgerDamagedError: Its counts are no longer those that were registered.
         """
-        own, grouping = self.entry.content_digest, self.grouping
+        content_digest, grouping = self.entry.content_digest, self.grouping
         if self.counts.shape == (grouping.n_classes, self.plan.schema.n_values):
-            published = as_published(self.plan, grouping, self.counts, own, name=f"of {self.owner}")
-            if published.digest == own:
+            published = as_published(
+                self.plan, grouping, self.counts, content_digest, name=f"of {self.owner}"
+            )
+            if published.digest == content_digest:
                 return published
         raise _not_what_it_was("The counts do not have the digest that the line names.")
 
@@ -165,30 +167,30 @@ class PlanState:
         state = cls(plan, chain.n_lines, chain.head, known, linked, shares=shares, is_living=chain.is_living)
         if min_records and counts_of is not None:
             for entry in chain.active:
-                own = counts_of(entry)
-                state = state._joined(own.published.counts, own.grouping)
+                release = counts_of(entry)
+                state = state._joined(release.published.counts, release.grouping)
         return state
 
     def _joined(self, counts: NDArray[np.int64], grouping: Partition) -> PlanState:
         """The state in which somebody may also be in a release with these counts."""
         apart = self.plan.schema.by_column(counts)
         linked = {
-            n: tuple(state.joined(own[grouping.class_of]) for state, own in zip(states, apart, strict=True))
+            n: tuple(state.joined(each[grouping.class_of]) for state, each in zip(states, apart, strict=True))
             for n, states in self.linked.items()
         }
         shares = self.shares
         if shares is not None:
-            shares = tuple(each.joined(own, grouping) for each, own in zip(shares, apart, strict=True))
+            shares = tuple(share.joined(each, grouping) for share, each in zip(shares, apart, strict=True))
         return replace(self, linked=linked, shares=shares)
 
 
 @dataclass(frozen=True, eq=False)
-class Past:
+class AdmissionContext:
     """What a decision about one release of one owner must know.
 
     Attributes:
-        own: The plan of the release.
-        elsewhere: Other plans for the same population under which something is registered.
+        plan_state: The plan of the release.
+        other_plans: Other plans for the same population under which something is registered.
         known: The line of this very release, if it is registered already.
         is_taken: Whether another owner has registered the same content, under any of these plans.
         comparable: Releases with other classes that may share people with this one: those of the owner under
@@ -198,15 +200,17 @@ class Past:
             again, those before it as far as classes are withheld since.
     """
 
-    own: PlanState
-    elsewhere: tuple[PlanState, ...] = ()
+    plan_state: PlanState
+    other_plans: tuple[PlanState, ...] = ()
     known: LedgerEntry | None = None
     is_taken: bool = False
     comparable: tuple[Registered, ...] = ()
     series: tuple[Registered, ...] = ()
 
 
-def check_registration(examined: Examined, past: Past, *, owner: str, nonce: str) -> Admission:
+def check_registration(
+    release: ValidatedRelease, context: AdmissionContext, *, owner: str, nonce: str
+) -> Admission:
     """Decides whether a release is admitted; changes nothing.
 
     In this order: the owner sends its own release; the plan's ledger has room for what it misses (Theorem F)
@@ -218,8 +222,8 @@ def check_registration(examined: Examined, past: Past, *, owner: str, nonce: str
     that pass the same checks are admitted, and the next one is refused.
 
     Args:
-        examined: What the owner sent, as `examine` has found it to follow the plan.
-        past: What is registered, for this owner and this release.
+        release: What the owner sent, as `validate_registration` has found it to follow the plan.
+        context: What is registered, for this owner and this release.
         owner: The name of the owner, as the agency knows it; never from what was sent.
         nonce: Random: until the release is published others see the hash of its line and nothing else.
 
@@ -230,42 +234,50 @@ def check_registration(examined: Examined, past: Past, *, owner: str, nonce: str
         RefusedError: It is not admitted; the error says why.
     """
     owner = check_owner(owner)
-    plan = past.own.plan
-    if past.is_taken:
+    plan = context.plan_state.plan
+    if context.is_taken:
         raise RefusedError(
             "Another owner has registered exactly this release.",
             found="Its content has the digest of a release that was admitted before.",
             remedy="Register your own release. If it is yours, tell the agency that somebody else sent it.",
         )
-    if past.known is None:
-        _check_number(plan, past.own.ledger.n_releases)
-    grouping, revision = grouping_from_merged(examined.merged, plan.n_classes), examined.revision
-    if revision is not None and past.known is not None:
-        return known_update(past.known, revision, past.own.ledger)
-    if past.elsewhere and (revision or any(state.is_living for state in (past.own, *past.elsewhere))):
+    if context.known is None:
+        _check_number(plan, context.plan_state.ledger.n_releases)
+    grouping, revision = grouping_from_merged(release.merged, plan.n_classes), release.revision
+    if revision is not None and context.known is not None:
+        return known_update(context.known, revision, context.plan_state.ledger)
+    if context.other_plans and (
+        revision or any(state.is_living for state in (context.plan_state, *context.other_plans))
+    ):
         raise RefusedError(
             "Where a table is published again, all releases about these people are under one plan.",
             found="Releases are registered under another plan, and what linking them with who came and went "
             "shows is not bounded.",
             remedy="Publish under the plan that the others use.",
         )
-    withheld = withheld_by(examined, past.series) if revision is not None else ()
-    last = past.series[0].entry if past.series else None
+    withheld = withheld_by(release, context.series) if revision is not None else ()
+    last = context.series[0].entry if context.series else None
     admission = admit(
-        Standing(past.own.ledger, past.own.n_lines, past.own.head, past.known, last),
+        Standing(
+            context.plan_state.ledger,
+            context.plan_state.n_lines,
+            context.plan_state.head,
+            context.known,
+            last,
+        ),
         grouping,
-        examined.counts,
+        release.counts,
         owner=owner,
-        content_digest=examined.content_digest,
+        content_digest=release.content_digest,
         suppressed=withheld,
         revision=revision,
         nonce=nonce,
     )
-    if admission.is_new and past.elsewhere:
-        check_linkage(plan, grouping, examined.counts, (past.own, *past.elsewhere))
-    if admission.is_new and past.comparable:
-        sent = as_published(plan, grouping, examined.counts, examined.content_digest, name="that was sent")
-        check_subtraction(plan, sent, past.comparable, owner=owner)
+    if admission.is_new and context.other_plans:
+        check_linkage(plan, grouping, release.counts, (context.plan_state, *context.other_plans))
+    if admission.is_new and context.comparable:
+        sent = as_published(plan, grouping, release.counts, release.content_digest, name="that was sent")
+        check_subtraction(plan, sent, context.comparable, owner=owner)
     return admission
 
 

@@ -212,15 +212,15 @@ class AgencyServer:
 
         import httpx
 
-        said = {"Accept-Encoding": "identity", "User-Agent": "elldelta"}
+        headers = {"Accept-Encoding": "identity", "User-Agent": "elldelta"}
         if self.token is not None:
-            said["Authorization"] = self.token.header()
+            headers["Authorization"] = self.token.header()
         is_secret = url.startswith("https://")
         try:
             async with (
                 asyncio.timeout(self.timeout),
                 httpx.AsyncClient(
-                    headers=said,
+                    headers=headers,
                     verify=ssl.create_default_context() if is_secret else False,
                     trust_env=is_secret,  # over plain HTTP a proxy would read the token
                     follow_redirects=False,

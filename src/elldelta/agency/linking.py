@@ -50,10 +50,10 @@ def check_linkage(
     base_of, *class_of = common_cells(plan.schema, [plan.classes, *(state.plan.classes for state in states)])
     rows = grouping.class_of[base_of]
     laid = list(zip(states, class_of, strict=True))
-    for place, own in enumerate(plan.schema.by_column(counts)):
-        _check_values(plan, place, grouping, own, rows, laid)
+    for place, shown in enumerate(plan.schema.by_column(counts)):
+        _check_values(plan, place, grouping, shown, rows, laid)
         if any(state.plan.faces[place].closeness is not None for state in states):
-            _check_closeness(plan, place, grouping, own, rows, laid)
+            _check_closeness(plan, place, grouping, shown, rows, laid)
 
 
 def _check_values(
@@ -75,7 +75,7 @@ def _check_values(
             [class_of for _, class_of in laid],
             also_in=None
             if is_own
-            else [number for number, own in enumerate(promises) if own == (ell, min_records)],
+            else [number for number, promise in enumerate(promises) if promise == (ell, min_records)],
             min_records=min_records,
             groups=plan.schema.sensitives[place].value_groups,
         )

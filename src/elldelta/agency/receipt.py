@@ -92,7 +92,7 @@ class Receipt:
         elif key is None:
             problem = f"{source} was signed with another key."
             found = f"It names the key {self.key_id}; the agency's key is {known.words}."
-        elif not holds(key, _PURPOSE, _said(asdict(self)), self.signature, source):
+        elif not holds(key, _PURPOSE, _signed_content(asdict(self)), self.signature, source):
             problem = f"The signature of {source.lower()} does not hold."
             found = "It is about something else."
         else:
@@ -125,8 +125,8 @@ def sign_admission(key: PrivateKey, admitted: Mapping[str, Any]) -> dict[str, An
         key: The agency's key.
         admitted: "plan", "population", "owner", "content_digest", "sequence" and "hash", and perhaps more.
     """
-    said = _said({**admitted, "plan_digest": admitted["plan"]})
-    return {**admitted, "key_id": key.id, "signature": sign(key, _PURPOSE, said)}
+    content = _signed_content({**admitted, "plan_digest": admitted["plan"]})
+    return {**admitted, "key_id": key.id, "signature": sign(key, _PURPOSE, content)}
 
 
 def receipt_path(release: str | os.PathLike[str]) -> Path:
@@ -140,10 +140,10 @@ def read_receipt(path: str | os.PathLike[str]) -> Receipt:
     return Receipt.from_dict(read_json(Path(path), KIND), source=f"The receipt {path}")
 
 
-def _said(told: Mapping[str, Any]) -> dict[str, Any]:
+def _signed_content(receipt: Mapping[str, Any]) -> dict[str, Any]:
     """What is signed."""
     signed = ("plan_digest", "population", "owner", "content_digest", "sequence", "hash")
-    return {"format": FORMAT_VERSION, **{name: told[name] for name in signed}}
+    return {"format": FORMAT_VERSION, **{name: receipt[name] for name in signed}}
 
 
 def admitted_line(release: Path, agency_key: PublicKey | TrustedKeys | None = None) -> tuple[str, str]:

@@ -58,7 +58,7 @@ _SOURCE = "The registration"
 class Registration:
     """What an owner sends about a release: its classes, and the counts that it shows anyway.
 
-    Nothing of it is interpreted here: `examine` does that, with the plan.
+    Nothing of it is interpreted here: `validate_registration` does that, with the plan.
 
     Attributes:
         plan_digest: The plan that the release claims to follow.
@@ -134,7 +134,7 @@ class Registration:
 
 
 @dataclass(frozen=True, eq=False)
-class Examined:
+class ValidatedRelease:
     """A release that is what it says and follows its plan: all that deciding about it and keeping it need.
 
     Attributes:
@@ -196,7 +196,7 @@ def registration_of(
     return Registration.of(published, update)
 
 
-def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
+def validate_registration(plan: Plan, registration: Registration, *, owner: str) -> ValidatedRelease:
     """Checks everything that can be checked without knowing what else is registered.
 
     The registration is what it says (digests, counts, classes), and the release follows the plan (classes,
@@ -218,8 +218,8 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
     if _merged(grouping) != registration.merged:
         raise changed(_SOURCE)
     counts = frozen(registration.cells.table(grouping.n_classes, plan.schema.n_values), np.int64)
-    first, *others = [own.sum(axis=1) for own in plan.schema.by_column(counts)]
-    if any((first != own).any() for own in others):
+    first, *others = [column.sum(axis=1) for column in plan.schema.by_column(counts)]
+    if any((first != other).any() for other in others):
         raise _other("It counts other records in one of the sensitive columns than in another.")
     published = as_published(plan, grouping, counts, registration.content_digest, name=f"of {owner}")
     if published.digest != registration.content_digest:
@@ -242,13 +242,15 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
                 "Only tables under a certified plan are published again.", found="The plan is not certified."
             )
         check_updatable(plan)
-    return Examined(registration.content_digest, registration.merged, counts, revision)
+    return ValidatedRelease(registration.content_digest, registration.merged, counts, revision)
 
 
-def _is_described(revision: Revision, said: Mapping[str, object]) -> bool:
+def _is_described(revision: Revision, description: Mapping[str, object]) -> bool:
     """Whether a manifest says the same about who came and went."""
-    told = changes_of(revision)
-    return ("classes_changed" in told) == ("classes_changed" in said) and told.items() <= said.items()
+    changes = changes_of(revision)
+    return ("classes_changed" in changes) == (
+        "classes_changed" in description
+    ) and changes.items() <= description.items()
 
 
 def _by_first_class(published: Published) -> NDArray[np.int64]:

@@ -61,13 +61,13 @@ class FetchedPlan:
     Attributes:
         plan: The plan.
         signature: What the agency says about it, under its signature.
-        told: What the server says about it now.
+        view: What the server says about it now.
         is_first_key: Whether its key was believed because it came first.
     """
 
     plan: Plan
     signature: PlanSignature
-    told: PlanView
+    view: PlanView
     is_first_key: bool
 
 
@@ -132,8 +132,8 @@ def fetch_plan(
     signed = verified_signature(signature, keys, source=source)
     if signed.plan_digest != plan_digest:
         raise other_plan(source)
-    told = _plan_told(server, plan_digest)
-    if signed.population is not None and signed.population != told.population:
+    view = _plan_view(server, plan_digest)
+    if signed.population is not None and signed.population != view.population:
         raise unexpected("The plan is signed for another population than the one it names.")
     content = server.get("plans", plan_digest, "file", most_bytes=MOST_FILE_BYTES).content
     document = json_object(content)
@@ -145,7 +145,7 @@ def fetch_plan(
             files.stage(trust_first_key).write_bytes(keys.to_pem())
         files.stage(signature_path(output)).write_bytes(as_bytes(signature))
         files.stage(output).write_bytes(content)
-    return FetchedPlan(plan, signed, told, is_first)
+    return FetchedPlan(plan, signed, view, is_first)
 
 
 def list_plans(server: AgencyServer, population: str | None = None) -> tuple[PlanView, ...]:
@@ -166,7 +166,7 @@ def report_progress(server: AgencyServer, plan_digest: str, records: int) -> Pro
 def plan_status(server: AgencyServer, plan_digest: str) -> RemoteStatus:
     """What the agency says about a plan now."""
     check_plan_digest(plan_digest)
-    plan = _plan_told(server, plan_digest)
+    plan = _plan_view(server, plan_digest)
     progress = _read(ProgressView, server.get("plans", plan_digest, "progress").json())
     return RemoteStatus(plan, progress, len(_listed(server, "plans", plan_digest, "releases")))
 
@@ -287,7 +287,7 @@ def fetch_receipt(
     return receipt
 
 
-def tell_state(server: AgencyServer, release: Path, state: Literal["published", "voided"]) -> StateView:
+def report_state(server: AgencyServer, release: Path, state: Literal["published", "voided"]) -> StateView:
     """Tells the agency that a release was published, or that it never was and never will be.
 
     Raises:
@@ -295,10 +295,10 @@ def tell_state(server: AgencyServer, release: Path, state: Literal["published", 
     """
     manifest = read_manifest(manifest_path(release))
     named = ("plans", manifest.plan_digest, "releases", manifest.content_digest, "state")
-    told = _read(StateView, server.put(*named, document={"state": state}).json())
-    if told.state != state:
+    view = _read(StateView, server.put(*named, document={"state": state}).json())
+    if view.state != state:
         raise unexpected("It has noted something else.")
-    return told
+    return view
 
 
 def write_registration(
@@ -424,20 +424,20 @@ def _receipt(
         if not problem:
             raise unexpected("It refuses the release without a reason.")
         raise RefusedError(f"The agency refuses the release: {problem}", found=found, remedy=remedy)
-    told = _read(Admitted, answer.fine().json())
+    admitted = _read(Admitted, answer.fine().json())
     try:
         receipt = Receipt(
             server=server.url,
-            plan_digest=told.plan,
+            plan_digest=admitted.plan,
             registration_digest=sent,
-            **told.model_dump(exclude={"plan", "is_new"}),
+            **admitted.model_dump(exclude={"plan", "is_new"}),
         )
         is_ours = receipt.is_about(release)
     except ParameterError:
         is_ours = False
     if not is_ours:
         raise unexpected("Its receipt is not about the release that was sent.")
-    return receipt, told.is_new
+    return receipt, admitted.is_new
 
 
 def _check_receipt(path: Path, registration: Registration, *, overwrite: bool) -> None:
@@ -447,7 +447,7 @@ def _check_receipt(path: Path, registration: Registration, *, overwrite: bool) -
         check_writable(path, overwrite=False)
 
 
-def _plan_told(server: AgencyServer, plan_digest: str) -> PlanView:
+def _plan_view(server: AgencyServer, plan_digest: str) -> PlanView:
     """What the server says about one plan."""
     plan = _read(PlanView, server.get("plans", plan_digest).json().get("plan"))
     if plan.digest != plan_digest:

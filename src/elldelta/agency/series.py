@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.agency.admission import Registered
-    from elldelta.agency.registration import Examined
+    from elldelta.agency.registration import ValidatedRelease
     from elldelta.core.several import AnyState
     from elldelta.ledger import LedgerEntry
 
 
-def revision_of(told: Told | None, counts: NDArray[np.int64]) -> Revision | None:
+def revision_of(update: Told | None, counts: NDArray[np.int64]) -> Revision | None:
     """What a registration says has changed; None for a release that stands by itself.
 
     Args:
-        told: What is told of the update.
+        update: What is told of the update.
         counts: What the published classes show, numbered by their first base class.
 
     Raises:
         FileError: More came than the release shows.
     """
-    if told is None:
+    if update is None:
         return None
     groups = None
-    if told.since is not None:
-        came, went = told.came.table(*counts.shape), told.went.table(*counts.shape)
+    if update.since is not None:
+        came, went = update.came.table(*counts.shape), update.went.table(*counts.shape)
         groups = Groups(came, went, counts - came)
         groups = groups.only(groups.changes)
         if (groups.stayers < 0).any():
@@ -52,7 +52,7 @@ def revision_of(told: Told | None, counts: NDArray[np.int64]) -> Revision | None
                 found="More have come than the release shows.",
                 remedy="Make the registration again, with the state that was written with the release.",
             )
-    return Revision(groups, told.since or "", told.state)
+    return Revision(groups, update.since or "", update.state)
 
 
 def changes_of(revision: Revision) -> dict[str, int]:
@@ -78,7 +78,7 @@ def known_update(known: LedgerEntry, revision: Revision, state: AnyState) -> Adm
     )
 
 
-def withheld_by(examined: Examined, series: Sequence[Registered]) -> tuple[int, ...]:
+def withheld_by(release: ValidatedRelease, series: Sequence[Registered]) -> tuple[int, ...]:
     """The base classes that an update withholds, after comparing it with what was last published.
 
     A class shows what it showed when it was last published, or nothing; or those who stayed and those who
@@ -87,21 +87,21 @@ def withheld_by(examined: Examined, series: Sequence[Registered]) -> tuple[int, 
     Raises:
         RefusedError: It does not.
     """
-    revision, last = examined.revision, series[0].entry.update if series else None
+    revision, last = release.revision, series[0].entry.update if series else None
     if revision is None or revision.groups is None or last is None or last.state != revision.since:
         return ()  # the first one; or it updates another one, which the ledger refuses
     groups, old = revision.groups, series[0].grouping
-    new = grouping_from_merged(examined.merged, old.class_of.size)
+    new = grouping_from_merged(release.merged, old.class_of.size)
     if new != old:
         return ()  # other classes, which the ledger refuses
-    shown, is_open = np.zeros_like(examined.counts), np.ones(new.n_classes, dtype=np.bool_)
+    shown, is_open = np.zeros_like(release.counts), np.ones(new.n_classes, dtype=np.bool_)
     for item in series:
         is_here = is_open.copy()
         is_here[new.class_of[list(item.entry.suppressed)]] = False
         shown[is_here] = item.counts[is_here]
         is_open &= ~is_here
-    changes, shows = groups.changes, examined.counts.any(axis=1)
-    fits = np.where(changes[:, np.newaxis], groups.leavers + groups.stayers, examined.counts) == shown
+    changes, shows = groups.changes, release.counts.any(axis=1)
+    fits = np.where(changes[:, np.newaxis], groups.leavers + groups.stayers, release.counts) == shown
     withheld = ~changes & ~shows & shown.any(axis=1)
     if not (fits.all(axis=1) | withheld).all():
         raise RefusedError(

@@ -114,14 +114,14 @@ class ProgressView(View):
         plan: The digest of the plan.
         needed: N, the records every release needs.
         owners_reached: How many owners have reached N.
-        own: The caller's own number, if it is an owner that has reported.
+        own_records: The caller's own number, if it is an owner that has reported.
         owners: Every owner, for the agency and for auditors; None for everybody else.
     """
 
     plan: str
     needed: int
     owners_reached: int
-    own: int | None
+    own_records: int | None
     owners: tuple[OwnerProgress, ...] | None
 
 

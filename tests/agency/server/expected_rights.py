@@ -88,8 +88,8 @@ PAGES = {
     ("POST", "/parties/{name}/subject"): {AGENCY},
     ("GET", "/trail"): {AGENCY, AUDITOR},
     ("POST", "/plans/{digest}/releases/{content}/state"): {OWNER},
-    ("GET", "/sign-in/elsewhere"): ANYBODY,
-    ("GET", "/sign-in/elsewhere/back"): ANYBODY,
+    ("GET", "/sign-in/oidc"): ANYBODY,
+    ("GET", "/sign-in/oidc/callback"): ANYBODY,
     ("POST", "/parties/{name}/disable"): {AGENCY},
 }
 """The same for the pages; whoever is not known is shown the form to sign in there, with the status 401."""

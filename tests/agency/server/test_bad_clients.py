@@ -73,7 +73,7 @@ def test_bad_json_is_told_and_changes_nothing(service):
             headers={**JSON},
         )
         assert is_error_of_ours(answer)
-    assert service.get("owner", path).json()["own"] is None
+    assert service.get("owner", path).json()["own_records"] is None
 
 
 @pytest.mark.both_databases

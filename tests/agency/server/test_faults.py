@@ -125,7 +125,7 @@ def test_nothing_takes_the_place_of_a_line(on_sqlite):
     for statement in (
         "REPLACE INTO trail SELECT id, at, NULL, 'forged', '', '' FROM trail",
         "INSERT OR REPLACE INTO trail (id, at, action, subject, address) VALUES (1, '2020', 'x', '', '')",
-        "REPLACE INTO publications SELECT plan_digest, sequence, 'voided', told_at FROM publications",
+        "REPLACE INTO publications SELECT plan_digest, sequence, 'voided', stated_at FROM publications",
         "REPLACE INTO ledger_lines SELECT plan_digest, sequence, 'x', line, added_at FROM ledger_lines",
         "INSERT OR REPLACE INTO registrations SELECT plan_digest, sequence, party_id, content_digest, facts, "
         "grouping, counts FROM registrations",

@@ -6,14 +6,14 @@ from tests.agency.server.service import WISH
 
 from elldelta.agency.server.services.jobs import (
     MOST_ATTEMPTS,
-    begin_anew,
     fail_job,
     finish_job,
     report_job,
+    requeue_abandoned,
     show_job,
     take_job,
 )
-from elldelta.agency.server.worker import _alone, run_next
+from elldelta.agency.server.worker import _only_worker, run_next
 from elldelta.errors import ParameterError, RefusedError
 
 pytestmark = pytest.mark.both_databases
@@ -49,18 +49,18 @@ def test_a_job_tells_how_far_it_is(service, queued):
 def test_a_job_whose_worker_has_died_is_begun_anew(service, queued):
     take_job(service.agency)
     assert take_job(service.agency) is None
-    assert begin_anew(service.agency) == 1
+    assert requeue_abandoned(service.agency) == 1
     assert status(service, queued)[0] == "queued"
     assert run_next(service.agency)
     assert status(service, queued)[0] == "done"
-    assert begin_anew(service.agency) == 0
+    assert requeue_abandoned(service.agency) == 0
     assert len(service.get("agency", "/plans").json()["entries"]) == 1
 
 
 def test_a_job_that_kills_its_workers_is_given_up(service, queued):
     for _ in range(MOST_ATTEMPTS):
         assert take_job(service.agency).id == queued
-        begin_anew(service.agency)
+        requeue_abandoned(service.agency)
     assert take_job(service.agency) is None
     found = service.get("agency", f"/jobs/{queued}").json()
     assert found["status"] == "failed"
@@ -85,12 +85,12 @@ def test_a_plan_and_the_end_of_its_job_are_one_transaction(service, queued, monk
 
 def test_there_is_one_worker(service):
     with (
-        _alone(service.settings),
+        _only_worker(service.settings),
         pytest.raises(ParameterError, match="Another worker"),
-        _alone(service.settings),
+        _only_worker(service.settings),
     ):
         pass
-    with _alone(service.settings):  # the lock ends with its holder
+    with _only_worker(service.settings):  # the lock ends with its holder
         pass
 
 

@@ -51,7 +51,7 @@ class OtherService:
         assert asked["client_id"] == CLIENT
         assert "openid" in asked["scope"].split()
         assert asked["code_challenge_method"] == "S256"
-        assert asked["redirect_uri"] == f"{HOST}/sign-in/elsewhere/back"
+        assert asked["redirect_uri"] == f"{HOST}/sign-in/oidc/callback"
         code = f"code-{len(self.codes)}"
         self.codes[code] = (asked, subject)
         return {"code": code, "state": asked["state"]}
@@ -114,13 +114,13 @@ def service(settings, other):
 
 
 def begin(browser, other, subject="sub-4711"):
-    answer = browser.send("GET", "/sign-in/elsewhere")
+    answer = browser.send("GET", "/sign-in/oidc")
     assert answer.status_code == 302
     return other.authorize(answer.headers["Location"], subject)
 
 
 def come_back(browser, query):
-    return browser.send("GET", "/sign-in/elsewhere/back", params=query)
+    return browser.send("GET", "/sign-in/oidc/callback", params=query)
 
 
 def test_somebody_signs_in_there_and_is_known_here(service, other):
@@ -131,7 +131,10 @@ def test_somebody_signs_in_there_and_is_known_here(service, other):
         assert (done.status_code, done.headers["Location"]) == (303, "/")
         browser.see("/parties")
         assert come_back(browser, query).status_code == 401  # nothing is used twice
-    assert list_trail(service.agency).entries[0].action in ("signed in elsewhere", "sign-in elsewhere failed")
+    assert list_trail(service.agency).entries[0].action in (
+        "signed in at the provider",
+        "sign-in at the provider failed",
+    )
 
 
 def test_somebody_whom_nobody_here_knows_is_not_let_in(service, other):
@@ -215,7 +218,7 @@ def test_what_somebody_else_brought_back_signs_nobody_in(service, other):
 def test_another_service_than_the_one_that_is_set_is_not_asked(service, other):
     other.says_issuer = "https://evil.test"
     with Visitor(service.app) as browser:
-        assert browser.send("GET", "/sign-in/elsewhere").status_code == 503
+        assert browser.send("GET", "/sign-in/oidc").status_code == 503
 
 
 def test_what_is_brought_back_may_be_any_text(service, other):
@@ -243,7 +246,7 @@ def test_nobody_starves_others_while_the_provider_is_silent(settings, monkeypatc
         provider = Provider(issuer=issuer, client_id=CLIENT, client_secret=SECRET, url=HOST)
         chosen = settings.model_copy(update={"oidc": provider})
         with Service(chosen, Clock()) as service:
-            asked = [("GET", "/sign-in/elsewhere")] * 60 + [("GET", "/sign-in")]
+            asked = [("GET", "/sign-in/oidc")] * 60 + [("GET", "/sign-in")]
             *waited, other = service.send_plainly(asked)
             assert {answer.status_code for answer in waited} == {503}
             assert other.status_code == 200
@@ -262,8 +265,8 @@ def test_two_people_are_never_called_the_same(service, other):
 
 def test_without_another_service_there_is_no_such_page(settings):
     with Service(settings, Clock()) as service, Visitor(service.app) as browser:
-        assert browser.send("GET", "/sign-in/elsewhere").status_code == 404
-        assert browser.send("GET", "/sign-in/elsewhere/back").status_code == 404
+        assert browser.send("GET", "/sign-in/oidc").status_code == 404
+        assert browser.send("GET", "/sign-in/oidc/callback").status_code == 404
         assert "organisation" not in browser.see("/sign-in").words
 
 

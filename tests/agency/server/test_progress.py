@@ -32,7 +32,7 @@ def test_the_agency_and_auditors_see_everybody(service, plan):
             ("c", 1_000, True),
         ]
         assert found["owners_reached"] == 2
-        assert found["own"] is None
+        assert found["own_records"] is None
 
 
 def test_an_owner_sees_its_own_number_and_only_how_many_have_reached_n(service, plan):
@@ -44,7 +44,7 @@ def test_an_owner_sees_its_own_number_and_only_how_many_have_reached_n(service, 
             "plan": plan.digest,
             "needed": 1_000,
             "owners_reached": 2,
-            "own": 9,
+            "own_records": 9,
             "owners": None,
         }
         assert "4321" not in found.text
@@ -59,18 +59,18 @@ def test_a_client_sees_only_how_many_have_reached_n(service, plan):
         "plan": plan.digest,
         "needed": 1_000,
         "owners_reached": 1,
-        "own": None,
+        "own_records": None,
         "owners": None,
     }
 
 
 def test_an_owner_that_has_not_reported_has_no_number(service, plan):
-    assert seen(service, plan, "a").json()["own"] is None
+    assert seen(service, plan, "a").json()["own_records"] is None
 
 
 def test_a_later_number_replaces_the_earlier_one(service, plan):
     for records in (4, 12, 0):
-        assert report(service, plan, "a", records).json()["own"] == records
+        assert report(service, plan, "a", records).json()["own_records"] == records
     assert len(seen(service, plan, "agency").json()["owners"]) == 1
 
 
@@ -102,5 +102,5 @@ def test_many_owners_report_at_the_same_time(service, plan):
         ("PUT", f"/plans/{plan.digest}/progress", name, {"records": records}) for name, records in sent
     )
     assert [answer.status_code for answer in answers] == [200] * len(sent)
-    assert [answer.json()["own"] for answer in answers] == [records for _, records in sent]
+    assert [answer.json()["own_records"] for answer in answers] == [records for _, records in sent]
     assert seen(service, plan, "agency").json()["owners_reached"] == len(names)

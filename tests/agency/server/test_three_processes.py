@@ -231,7 +231,11 @@ def test_the_whole_protocol(world):
     assert plan.terms.allowances[base] == 2
 
     seen = world.remote("hospital-a", "progress", digest, "--records", plan.records - 1)
-    assert (seen["needed"], seen["own"], seen["owners_reached"]) == (plan.records, plan.records - 1, 0)
+    assert (seen["needed"], seen["own_records"], seen["owners_reached"]) == (
+        plan.records,
+        plan.records - 1,
+        0,
+    )
     world.remote("hospital-a", "progress", digest, "--records", 6000)
     assert world.remote("hospital-b", "progress", digest, "--records", 6000)["owners_reached"] == 2
 

@@ -60,11 +60,11 @@ class Database:
     Args:
         url: The database, as SQLAlchemy spells it.
         timeout: Seconds to wait for a connection or a lock.
-        witness: Is given every transaction that writes, before it is committed.
+        before_commit: Is given every transaction that writes, before it is committed.
     """
 
     def __init__(
-        self, url: str, *, timeout: float = 15.0, witness: Callable[[Session], None] | None = None
+        self, url: str, *, timeout: float = 15.0, before_commit: Callable[[Session], None] | None = None
     ) -> None:
         try:
             self.url = make_url(url)
@@ -79,7 +79,7 @@ class Database:
         self._problem: DatabaseError | None = None
         self._next_probe = 0.0
         self._timeout = timeout
-        self._witness = witness
+        self._before_commit = before_commit
         self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
         self._writing_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_WRITE)
 
@@ -100,8 +100,8 @@ class Database:
             session.begin(),
         ):
             yield session
-            if self._witness is not None:
-                self._witness(session)
+            if self._before_commit is not None:
+                self._before_commit(session)
 
     def insert(self, row: object) -> bool:
         """Adds one row; False if the table has one that is the same in what must be unique."""

@@ -24,7 +24,7 @@ from elldelta.agency.server.services.parties import create_party, digest_of_secr
 from elldelta.agency.server.services.plans import list_plans, load_plan
 from elldelta.agency.server.services.populations import create_population, upload_model
 from elldelta.agency.server.services.progress import report_progress
-from elldelta.agency.server.services.publications import tell_state
+from elldelta.agency.server.services.publications import report_state
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.services.requests import asked_wish, begin_job, file_request, show_request
 from elldelta.agency.server.state import Agency, prepare
@@ -129,7 +129,7 @@ def _play(agency: Agency) -> None:
     content = registration_of(released, plan).to_bytes()
     owner = _caller(agency, "hospital-a")
     register_release(agency, owner, digest, content)
-    tell_state(agency, owner, digest, released.manifest.content_digest, "published")
+    report_state(agency, owner, digest, released.manifest.content_digest, "published")
 
 
 def _add_token(agency: Agency, login: DemoLogin) -> None:

@@ -116,18 +116,18 @@ def status_of(error: ElldeltaError) -> int:
     return 422 if isinstance(error, InputError) else 500
 
 
-def document_of(error: ElldeltaError) -> dict[str, dict[str, str]]:
+def error_document(error: ElldeltaError) -> dict[str, dict[str, str]]:
     """The one JSON shape of every error."""
     return {"error": {"problem": error.problem, "found": error.found, "remedy": error.remedy}}
 
 
-def told(error: ElldeltaError) -> dict[str, dict[str, str]]:
+def public_error_document(error: ElldeltaError) -> dict[str, dict[str, str]]:
     """What a caller is told about an error: of a mistake of ours that there is one, and nothing else."""
     is_ours = status_of(error) == 500 and not isinstance(error, LedgerDamagedError)
-    return unforeseen() if is_ours else document_of(error)
+    return internal_error_document() if is_ours else error_document(error)
 
 
-def unforeseen() -> dict[str, dict[str, str]]:
+def internal_error_document() -> dict[str, dict[str, str]]:
     """What a caller is told about a mistake of ours."""
     return {
         "error": {

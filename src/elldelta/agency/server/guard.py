@@ -22,7 +22,7 @@ from elldelta.agency.server.rights import ROLES, Caller, Role
 from elldelta.agency.server.services.parties import identify_token
 from elldelta.agency.server.services.sign_in import identify_login
 from elldelta.agency.server.state import Agency
-from elldelta.agency.server.trail import deed
+from elldelta.agency.server.trail import audited_action
 from elldelta.errors import InternalError
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -66,11 +66,11 @@ class Guard:
             return
         subject = " ".join(map(str, request.path_params.values()))
         action = f"{request.method} {request.scope['route'].path}"
-        with deed(request.app.state.agency, caller.id, action, subject, address_of(request)):
+        with audited_action(request.app.state.agency, caller.id, action, subject, address_of(request)):
             yield
 
 
-class OpenDoor(Guard):
+class PublicGuard(Guard):
     """The dependency by which a route lets everybody in; nobody is looked up in the database."""
 
     async def check(self, request: Request) -> None:
@@ -94,7 +94,7 @@ def allow(*roles: Role) -> Any:  # noqa: ANN401 (what the framework calls a depe
 
 def allow_anybody() -> Any:  # noqa: ANN401
     """Declares that everybody may call a route, also without saying who they are."""
-    return Depends(OpenDoor())
+    return Depends(PublicGuard())
 
 
 def guard_of(route: object) -> Guard | None:
@@ -152,7 +152,7 @@ async def current_agency(request: Request) -> Agency:
 
 
 @dataclass(frozen=True)
-class Visit:
+class RequestContext:
     """A request of somebody who is known, to the running service."""
 
     request: Request
@@ -160,14 +160,14 @@ class Visit:
     caller: Caller
 
 
-async def current_visit(request: Request) -> Visit:
+async def current_context(request: Request) -> RequestContext:
     """The request, the service and the caller of a route that only known callers may call."""
     if request.state.caller is None:
         raise InternalError("This endpoint needs a caller, but lets anybody in.")
-    return Visit(request, request.app.state.agency, request.state.caller)
+    return RequestContext(request, request.app.state.agency, request.state.caller)
 
 
-CurrentVisit = Annotated[Visit, Depends(current_visit)]
+CurrentContext = Annotated[RequestContext, Depends(current_context)]
 PossibleCaller = Annotated[Caller | None, Depends(possible_caller)]
 CurrentAgency = Annotated[Agency, Depends(current_agency)]
 
@@ -176,20 +176,20 @@ def _check_origin(request: Request) -> None:
     """Refuses what a browser sends because of somebody else's page; covers the login itself, too."""
     if request.method in _SAFE:
         return
-    own = f"{request.url.scheme}://{request.headers.get('host', '')}"
-    if request.headers.get("origin", own) != own:
-        raise _from_elsewhere("The Origin of the request is not this service.")
+    origin = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    if request.headers.get("origin", origin) != origin:
+        raise _cross_site("The Origin of the request is not this service.")
     if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        raise _from_elsewhere("The browser says so.")
+        raise _cross_site("The browser says so.")
 
 
 def _check_proof(request: Request) -> None:
     """Refuses a change that neither a token nor a browser vouches for."""
     if request.method not in _SAFE and _PROOFS.isdisjoint(request.headers.keys()):
-        raise _from_elsewhere("Neither a token nor the browser says where it comes from.")
+        raise _cross_site("Neither a token nor the browser says where it comes from.")
 
 
-def _from_elsewhere(found: str) -> ForbiddenError:
+def _cross_site(found: str) -> ForbiddenError:
     return ForbiddenError(
         "This request comes from another site.", found=found, remedy="Use the pages of this service."
     )

@@ -30,9 +30,9 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "process": record.process,
         }
-        own = getattr(record, _FIELD, None)
-        if own is not None:
-            line |= own
+        fields = getattr(record, _FIELD, None)
+        if fields is not None:
+            line |= fields
         elif record.name.startswith("uvicorn"):
             line["event"] = record.getMessage() if _is_plain(record) else str(record.msg)
         else:

@@ -25,10 +25,10 @@ from elldelta.agency.server.errors import (
     DatabaseError,
     HttpError,
     TooLargeError,
-    document_of,
+    error_document,
+    internal_error_document,
+    public_error_document,
     status_of,
-    told,
-    unforeseen,
 )
 from elldelta.agency.server.guard import (
     CurrentAgency,
@@ -119,11 +119,11 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
     if settings.oidc is not None:
         flow = f"{cookie_name(agency)}-flow"
         oidc.add_provider(app, settings.oidc, cookie=flow, is_https=settings.behind_proxy)
-    app.add_middleware(Envelope, agency=agency)
+    app.add_middleware(RequestMiddleware, agency=agency)
     return app
 
 
-class Envelope:
+class RequestMiddleware:
     """What surrounds every request: its number, the limit of its body, headers, its line in the log.
 
     Plain ASGI, outermost, so that also what goes wrong in the framework becomes an answer without details.
@@ -150,17 +150,17 @@ class Envelope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                own = message["headers"]
-                names = {name.lower() for name, _ in own}
+                headers = message["headers"]
+                names = {name.lower() for name, _ in headers}
                 others = [header for header in self._headers if header[0] not in names]
-                message["headers"] = [*own, *others, (b"x-request-id", number.encode())]
+                message["headers"] = [*headers, *others, (b"x-request-id", number.encode())]
             await send(message)
 
         try:
             most = self._most_bytes(scope["path"])
             announced = Headers(scope=scope).get("content-length", "")
             if announced.isdigit() and int(announced) > most:
-                refusal = JSONResponse(document_of(too_large(most)), TooLargeError.status)
+                refusal = JSONResponse(error_document(too_large(most)), TooLargeError.status)
                 await refusal(scope, receive, send_with_headers)
             else:
                 limited = RequestBodyLimitMiddleware(self._app, max_body_size=most)
@@ -170,12 +170,12 @@ class Envelope:
             if status:
                 raise
             deep = HttpError("The request cannot be read.", found="It is nested too deeply.")
-            await JSONResponse(document_of(deep), deep.status)(scope, receive, send_with_headers)
+            await JSONResponse(error_document(deep), deep.status)(scope, receive, send_with_headers)
         except Exception as error:  # the last line of defence: its text might quote what was sent
             logs.log_bug("unforeseen", error, request=number, route=_template(scope))
             if status:
                 raise
-            await JSONResponse(unforeseen(), 500)(scope, receive, send_with_headers)
+            await JSONResponse(internal_error_document(), 500)(scope, receive, send_with_headers)
         finally:
             logs.log(
                 "request",
@@ -297,7 +297,7 @@ async def _http(request: Request, error: Exception) -> Response:
 def _rendered(request: Request, status: int, error: ElldeltaError, headers: Mapping[str, str]) -> Response:
     """An error as JSON, or as a page for a browser."""
     if request.url.path.startswith("/api/"):
-        return JSONResponse(told(error), status, headers)
+        return JSONResponse(public_error_document(error), status, headers)
     page = rendering.error_page(request, status, error)
     page.headers.update(headers)
     return page

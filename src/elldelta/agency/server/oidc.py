@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.settings import Provider
 
-BACK = "/sign-in/elsewhere/back"
+CALLBACK = "/sign-in/oidc/callback"
 SECONDS = 4.0
 """How long one question to the provider may take."""
 
@@ -61,7 +61,7 @@ def add_provider(app: FastAPI, provider: Provider, *, cookie: str, is_https: boo
 async def begin(request: Request, provider: Provider) -> Response:
     """Sends the browser to the provider."""
     client = await _client(request, provider)
-    answer: Response = await client.authorize_redirect(request, provider.url.rstrip("/") + BACK)
+    answer: Response = await client.authorize_redirect(request, provider.url.rstrip("/") + CALLBACK)
     return answer
 
 

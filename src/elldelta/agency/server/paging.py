@@ -41,7 +41,7 @@ class Cursor:
 
 
 CurrentCursor = Annotated[Cursor, Depends()]
-BEGINNING = Cursor()
+FIRST_PAGE = Cursor()
 
 
 @dataclass(frozen=True)

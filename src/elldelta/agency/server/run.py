@@ -17,7 +17,7 @@ from elldelta.agency.server import logs
 from elldelta.agency.server.main import create_app
 from elldelta.agency.server.services.parties import NewToken, create_party, create_token
 from elldelta.agency.server.state import Agency, prepare
-from elldelta.agency.server.trail import deed
+from elldelta.agency.server.trail import audited_action
 from elldelta.agency.server.worker import work
 from elldelta.errors import InputError, ParameterError
 
@@ -42,7 +42,7 @@ def create_admin(settings: Settings, name: str) -> NewToken:
     """Adds a member of the agency's staff, with a first token."""
     prepare(settings)
     opened = Agency.open(settings)
-    with contextlib.closing(opened), deed(opened, None, "serve --create-admin", "", ""):
+    with contextlib.closing(opened), audited_action(opened, None, "serve --create-admin", "", ""):
         create_party(opened, name, "agency")
         return create_token(opened, name, "The first one", FIRST_TOKEN_DAYS)
 
@@ -69,7 +69,7 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
         )
     prepare(settings)
     logs.configure(settings.log_level)
-    with _listening(settings) as sockets, _demo_worker(settings), _signals_kept():
+    with _listening(settings) as sockets, _demo_worker(settings), _restored_signals():
         config = _configuration(settings)
         port = sockets[0].getsockname()[1]
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -88,7 +88,7 @@ def application(settings: Settings, parent: int) -> FastAPI:
     """The application of one process that answers requests, and that ends with the one that started it."""
     logs.configure(settings.log_level)
     if settings.workers > 1:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
     return create_app(settings)
 
 
@@ -132,7 +132,7 @@ def _demo_worker(settings: Settings) -> Iterator[None]:
 
 def _work_for_demo(settings: Settings, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
     work(settings)
 
 
@@ -158,7 +158,7 @@ def _listening(settings: Settings) -> Iterator[list[socket.socket]]:
 
 
 @contextlib.contextmanager
-def _signals_kept() -> Iterator[None]:
+def _restored_signals() -> Iterator[None]:
     """The web server takes over signals; afterwards they are ours again."""
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -168,7 +168,7 @@ def _signals_kept() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end_with(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     """Ends this process when the one that started it is gone, however and however early that came about."""
     while os.getppid() == parent:
         time.sleep(0.5)

@@ -16,7 +16,7 @@ from sqlalchemy.engine import make_url
 from elldelta.agency.server.database import Database
 from elldelta.agency.server.migrations import is_empty, migrate
 from elldelta.agency.server.tables import Secret
-from elldelta.agency.server.trail import witness
+from elldelta.agency.server.trail import write_audit_entry
 from elldelta.errors import FileError
 from elldelta.files import (
     AtomicFiles,
@@ -63,7 +63,9 @@ class Agency:
         limits, key = settings.limits, _key(settings)
         return cls(
             settings=settings,
-            database=Database(settings.database_url, timeout=limits.database_seconds, witness=witness),
+            database=Database(
+                settings.database_url, timeout=limits.database_seconds, before_commit=write_audit_entry
+            ),
             key=key,
             public_keys=TrustedKeys((key.public_key, *_former_keys(settings))),
             clock=clock,

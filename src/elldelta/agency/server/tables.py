@@ -285,7 +285,7 @@ class LedgerLine(Base):
 class Registration(Base):
     """What an owner registered and the ledger admitted; the database refuses to change or remove it.
 
-    Nothing is kept as the owner has spelt it: the counts, and what follows from them. `grouping` names
+    Nothing is kept as the owner has written it: the counts, and what follows from them. `grouping` names
     its classes (see `grouping_digest`).
     """
 
@@ -332,7 +332,7 @@ class Publication(Base):
     plan_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH), primary_key=True)
     sequence: Mapped[int] = mapped_column(Integer, primary_key=True)
     state: Mapped[ReleaseState] = mapped_column(String(16))
-    told_at: Mapped[dt.datetime]
+    stated_at: Mapped[dt.datetime]
 
 
 class Refusal(Base):

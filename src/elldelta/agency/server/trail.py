@@ -27,7 +27,7 @@ _MOST_SUBJECT = 200
 
 
 @dataclass
-class _Deed:
+class _AuditedAction:
     """What the present request does; written down with what it changes first."""
 
     agency: Agency
@@ -38,44 +38,46 @@ class _Deed:
     is_written: bool = False
 
 
-_DEED: ContextVar[_Deed | None] = ContextVar("elldelta_deed", default=None)
+_ACTION: ContextVar[_AuditedAction | None] = ContextVar("elldelta_action", default=None)
 
 
 @contextlib.contextmanager
-def deed(agency: Agency, party_id: int | None, action: str, subject: str, address: str) -> Iterator[None]:
+def audited_action(
+    agency: Agency, party_id: int | None, action: str, subject: str, address: str
+) -> Iterator[None]:
     """Names what is done within: the first transaction that writes writes it down, too."""
-    token = _DEED.set(_Deed(agency, party_id, action, subject, address))
+    token = _ACTION.set(_AuditedAction(agency, party_id, action, subject, address))
     try:
         yield
     finally:
-        _DEED.reset(token)
+        _ACTION.reset(token)
 
 
-def about(*subjects: str | int) -> None:
-    """Adds to what the present deed is about: names and numbers that its address does not hold."""
-    own = _DEED.get()
-    if own is not None:
-        own.subject = " ".join(filter(None, (own.subject, *map(str, subjects))))
+def add_audit_subject(*subjects: str | int) -> None:
+    """Adds to what the present action is about: names and numbers that its address does not hold."""
+    action = _ACTION.get()
+    if action is not None:
+        action.subject = " ".join(filter(None, (action.subject, *map(str, subjects))))
 
 
-def nothing_done() -> None:
-    """Says that the present deed changes nothing, for instance because it was done before: no entry."""
-    own = _DEED.get()
-    if own is not None:
-        own.is_written = True
+def skip_audit() -> None:
+    """Says that the present action changes nothing, for instance because it was done before: no entry."""
+    action = _ACTION.get()
+    if action is not None:
+        action.is_written = True
 
 
-def witness(session: Session) -> None:
-    """Adds the entry of the present deed to a transaction, once; called before every commit that writes."""
-    own = _DEED.get()
-    if own is None or own.is_written:
+def write_audit_entry(session: Session) -> None:
+    """Adds the entry of the present action to a transaction, once; called before every commit that writes."""
+    action = _ACTION.get()
+    if action is None or action.is_written:
         return
 
     def written(_: Session) -> None:
-        own.is_written = True
+        action.is_written = True
 
     event.listen(session, "after_commit", written, once=True)
-    write(session, own.agency, own.party_id, own.action, own.subject, own.address)
+    write(session, action.agency, action.party_id, action.action, action.subject, action.address)
 
 
 def write(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from elldelta.agency.server import logs
 from elldelta.agency.server.errors import BusyError
-from elldelta.agency.server.services.jobs import begin_anew, fail_job, finish_job, report_job, take_job
+from elldelta.agency.server.services.jobs import fail_job, finish_job, report_job, requeue_abandoned, take_job
 from elldelta.agency.server.services.ledger import run_audit
 from elldelta.agency.server.services.planning import plan_and_issue, preview, store_frontier
 from elldelta.agency.server.state import Agency, prepare
@@ -41,8 +41,8 @@ def work(settings: Settings) -> None:
     with contextlib.suppress(OSError):
         os.nice(5)  # whoever waits for a page comes first
     prepare(settings)
-    with _alone(settings), contextlib.closing(Agency.open(settings)) as agency:
-        n_left = begin_anew(agency)
+    with _only_worker(settings), contextlib.closing(Agency.open(settings)) as agency:
+        n_left = requeue_abandoned(agency)
         logs.log("job worker ready", left=n_left)
         while True:
             try:
@@ -110,7 +110,7 @@ def run_job(agency: Agency, job: Job) -> ElldeltaError | None:
 
 
 @contextlib.contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
+def _only_worker(settings: Settings) -> Iterator[None]:
     """Holds the lock of the one worker; the system gives it back however this process ends."""
     with (settings.folder / "worker.lock").open("wb") as file:
         try:

@@ -96,14 +96,14 @@ def _plan(
         trust_first_key=trust_first_key,
         overwrite=overwrite,
     )
-    plan, signature, told = got.plan, got.signature, got.told
+    plan, signature, view = got.plan, got.signature, got.view
     first = f"This key was believed because it is the first one; it is kept in {trust_first_key}."
     output.print_result(
         {
             "plan": str(target),
             "digest": plan.digest,
-            "population": told.population,
-            "status": told.status,
+            "population": view.population,
+            "status": view.status,
             "key_id": signature.key_id,
             "key_is_new": got.is_first_key,
             "expires": signature.expires and signature.expires.isoformat(),
@@ -117,8 +117,8 @@ def _plan(
         f"Wrote {target} and its signature.",
         as_json=json,
     )
-    if ending(told):
-        output.print_note(ending(told))
+    if ending(view):
+        output.print_note(ending(view))
 
 
 @command("status", example="remote status sha256:...", home=_FAMILY)
@@ -143,7 +143,10 @@ def _status(
             ("population", plan.population),
             ("status", f"{plan.status}: {plan.reason}" if plan.reason else plan.status),
             ("records needed", f"{progress.needed:,}"),
-            ("reported by you", "nothing yet" if progress.own is None else f"{progress.own:,}"),
+            (
+                "reported by you",
+                "nothing yet" if progress.own_records is None else f"{progress.own_records:,}",
+            ),
             ("owners with enough", str(progress.owners_reached)),
             ("published releases, and yours", str(status.registered)),
         ],
@@ -272,7 +275,7 @@ def _publish(
     json: options.Json = False,
 ) -> None:
     """Tell the agency that you publish a release now, before you hand it out; others then see it."""
-    _tell_state(connection, release, "published", "Noted as published.", as_json=json)
+    _report_state(connection, release, "published", "Noted as published.", as_json=json)
 
 
 @command("void", example="remote void release_a.parquet", home=_FAMILY)
@@ -283,10 +286,10 @@ def _void(
 ) -> None:
     """Take back a release that you have never published, and never will."""
     rest = "The ledger says that this rests on your word: delete the release, and give it to nobody."
-    _tell_state(connection, release, "voided", f"Taken back. {rest}", as_json=json)
+    _report_state(connection, release, "voided", f"Taken back. {rest}", as_json=json)
 
 
-def _tell_state(
+def _report_state(
     connection: agency.Connection,
     release: Path,
     told: Literal["published", "voided"],
@@ -294,9 +297,9 @@ def _tell_state(
     *,
     as_json: bool,
 ) -> None:
-    from elldelta.agency.remote import tell_state
+    from elldelta.agency.remote import report_state
 
-    found = tell_state(connection.open(), release, told)
+    found = report_state(connection.open(), release, told)
     document: dict[str, object] = {"release": str(release), "state": found.state}
     said = [words]
     if found.subtraction is not None:

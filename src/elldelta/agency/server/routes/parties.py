@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
-from elldelta.agency.server.paging import BEGINNING, CurrentCursor, Cursor, Page
+from elldelta.agency.server.guard import CurrentAgency, CurrentContext, RequestContext, allow
+from elldelta.agency.server.paging import FIRST_PAGE, CurrentCursor, Cursor, Page
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, ROLES, Role
 from elldelta.agency.server.routes.description import ERRORS, Body, Name, TokenId
-from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
+from elldelta.agency.server.routes.rendering import EMPTY_FORM, Posted, PostedForm, form_again, page, redirect
 from elldelta.agency.server.services import parties, sign_in
 from elldelta.agency.server.services.parties import NewToken, PartyView, TokenView, TrailView
 from elldelta.agency.server.tables import NAME_PATTERN
@@ -46,9 +46,9 @@ class TokenWish(Body):
 
 
 @api.get("/me", summary="Who I am", dependencies=[allow(*ROLES)])
-def me(visit: CurrentVisit) -> Me:
+def me(context: CurrentContext) -> Me:
     """Tells the caller's name and role."""
-    return Me.model_validate(visit.caller)
+    return Me.model_validate(context.caller)
 
 
 @api.post("/parties", status_code=201, summary="Let somebody in", dependencies=[allow(AGENCY)])
@@ -106,76 +106,78 @@ def trail(agency: CurrentAgency, cursor: CurrentCursor) -> Page[TrailView]:
 
 
 @pages.get("/trail", dependencies=[allow(AGENCY, AUDITOR)])
-def trail_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
+def trail_page(context: CurrentContext, cursor: CurrentCursor) -> Response:
     """Lists the same."""
-    return page(visit.request, "trail.html", trail=parties.list_trail(visit.agency, cursor))
+    return page(context.request, "trail.html", trail=parties.list_trail(context.agency, cursor))
 
 
-def _all(visit: Visit, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object) -> dict[str, Any]:
-    return {"typed": posted.typed, "roles": CHOICE, "parties": parties.list_parties(visit.agency, cursor)}
+def _all(
+    context: RequestContext, posted: Posted = EMPTY_FORM, cursor: Cursor = FIRST_PAGE, **_: object
+) -> dict[str, Any]:
+    return {"typed": posted.typed, "roles": CHOICE, "parties": parties.list_parties(context.agency, cursor)}
 
 
 @pages.get("/parties", dependencies=[allow(AGENCY)])
-def index_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
+def index_page(context: CurrentContext, cursor: CurrentCursor) -> Response:
     """Lists parties."""
-    return page(visit.request, "parties.html", **_all(visit, cursor=cursor))
+    return page(context.request, "parties.html", **_all(context, cursor=cursor))
 
 
 @pages.post("/parties", dependencies=[allow(AGENCY)])
-@or_form("parties.html", _all)
-def add(visit: CurrentVisit, posted: PostedForm) -> Response:
+@form_again("parties.html", _all)
+def add(context: CurrentContext, posted: PostedForm) -> Response:
     """Adds a party; its page then makes a token for it."""
     wanted = posted.read(NewParty)
-    added = parties.create_party(visit.agency, wanted.name, wanted.role)
-    return see(f"/parties/{added.name}", "party-added")
+    added = parties.create_party(context.agency, wanted.name, wanted.role)
+    return redirect(f"/parties/{added.name}", "party-added")
 
 
 def _one(
-    visit: Visit, name: str, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object
+    context: RequestContext, name: str, posted: Posted = EMPTY_FORM, cursor: Cursor = FIRST_PAGE, **_: object
 ) -> dict[str, Any]:
     return {
-        "party": parties.show_party(visit.agency, name),
-        "tokens": parties.list_tokens(visit.agency, name, cursor),
-        "now": visit.agency.clock(),
+        "party": parties.show_party(context.agency, name),
+        "tokens": parties.list_tokens(context.agency, name, cursor),
+        "now": context.agency.clock(),
         "typed": posted.typed,
-        "has_oidc": visit.agency.settings.oidc is not None,
+        "has_oidc": context.agency.settings.oidc is not None,
         "new": None,
     }
 
 
 @pages.get("/parties/{name}", dependencies=[allow(AGENCY)])
-def show_page(visit: CurrentVisit, name: Name, cursor: CurrentCursor) -> Response:
+def show_page(context: CurrentContext, name: Name, cursor: CurrentCursor) -> Response:
     """Shows a party and its tokens, never a secret."""
-    return page(visit.request, "party.html", **_one(visit, name, cursor=cursor))
+    return page(context.request, "party.html", **_one(context, name, cursor=cursor))
 
 
 @pages.post("/parties/{name}/tokens", dependencies=[allow(AGENCY)])
-@or_form("party.html", _one)
-def add_token(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
+@form_again("party.html", _one)
+def add_token(context: CurrentContext, name: Name, posted: PostedForm) -> Response:
     """Makes a token and shows it at once: it must not travel in an address, nor be kept to show later."""
     wanted = posted.read(TokenWish)
-    new = parties.create_token(visit.agency, name, wanted.note, wanted.expires_in_days)
-    return page(visit.request, "party.html", status=201, **_one(visit, name) | {"new": new})
+    new = parties.create_token(context.agency, name, wanted.note, wanted.expires_in_days)
+    return page(context.request, "party.html", status=201, **_one(context, name) | {"new": new})
 
 
 @pages.post("/parties/{name}/tokens/{id}/revoke", dependencies=[allow(AGENCY)])
-@or_form("party.html", _one)
-def revoke(visit: CurrentVisit, name: Name, id: TokenId) -> Response:  # noqa: A002
+@form_again("party.html", _one)
+def revoke(context: CurrentContext, name: Name, id: TokenId) -> Response:  # noqa: A002
     """Revokes a token."""
-    return see(f"/parties/{parties.revoke_token(visit.agency, id).party}", "token-revoked")
+    return redirect(f"/parties/{parties.revoke_token(context.agency, id).party}", "token-revoked")
 
 
 @pages.post("/parties/{name}/subject", dependencies=[allow(AGENCY)])
-@or_form("party.html", _one)
-def subject(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
+@form_again("party.html", _one)
+def subject(context: CurrentContext, name: Name, posted: PostedForm) -> Response:
     """Says what the identity provider calls somebody who signs in there."""
-    sign_in.set_oidc_subject(visit.agency, name, posted.text("subject"))
-    return see(f"/parties/{name}", "subject-set")
+    sign_in.set_oidc_subject(context.agency, name, posted.text("subject"))
+    return redirect(f"/parties/{name}", "subject-set")
 
 
 @pages.post("/parties/{name}/disable", dependencies=[allow(AGENCY)])
-@or_form("party.html", _one)
-def disable_party(visit: CurrentVisit, name: Name) -> Response:
+@form_again("party.html", _one)
+def disable_party(context: CurrentContext, name: Name) -> Response:
     """Disables a party."""
-    parties.disable_party(visit.agency, name)
-    return see("/sign-in" if visit.caller.name == name else f"/parties/{name}", "party-disabled")
+    parties.disable_party(context.agency, name)
+    return redirect("/sign-in" if context.caller.name == name else f"/parties/{name}", "party-disabled")

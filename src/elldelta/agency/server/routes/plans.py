@@ -10,16 +10,16 @@ from pydantic import Field
 from elldelta.agency.server.errors import NotFoundError
 from elldelta.agency.server.guard import (
     CurrentAgency,
-    CurrentVisit,
-    Visit,
+    CurrentContext,
+    RequestContext,
     allow,
     allow_anybody,
 )
-from elldelta.agency.server.paging import BEGINNING, CurrentCursor, Cursor, Page
+from elldelta.agency.server.paging import FIRST_PAGE, CurrentCursor, Cursor, Page
 from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES
 from elldelta.agency.server.routes.description import DIGEST, ERRORS, Body, Digest, answer
 from elldelta.agency.server.routes.pictures import Width, picture
-from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
+from elldelta.agency.server.routes.rendering import EMPTY_FORM, Posted, PostedForm, form_again, page, redirect
 from elldelta.agency.server.services import plans
 from elldelta.agency.server.services.ledger import count_releases
 from elldelta.agency.server.services.populations import can_draw, draw_classes
@@ -126,15 +126,15 @@ def withdraw(agency: CurrentAgency, digest: Digest, body: Reason) -> PlanView:
 
 
 @api.put("/plans/{digest}/progress", summary="Report how many records I have", dependencies=[allow(OWNER)])
-def report(visit: CurrentVisit, digest: Digest, body: NewProgress) -> ProgressView:
+def report(context: CurrentContext, digest: Digest, body: NewProgress) -> ProgressView:
     """Takes an owner's own number; a later one replaces it."""
-    return report_progress(visit.agency, visit.caller, digest, body.records)
+    return report_progress(context.agency, context.caller, digest, body.records)
 
 
 @api.get("/plans/{digest}/progress", summary="How far owners are", dependencies=[allow(*ROLES)])
-def progress(visit: CurrentVisit, digest: Digest) -> ProgressView:
+def progress(context: CurrentContext, digest: Digest) -> ProgressView:
     """Shows every owner to the agency and to auditors, and to others only how many have reached N."""
-    return show_progress(visit.agency, visit.caller, digest)
+    return show_progress(context.agency, context.caller, digest)
 
 
 @pages.get("/key.pem", dependencies=[allow_anybody()])
@@ -145,70 +145,74 @@ async def key_file(agency: CurrentAgency) -> Response:
 
 
 @pages.get("/plans", dependencies=[allow(*ROLES)])
-def index_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
+def index_page(context: CurrentContext, cursor: CurrentCursor) -> Response:
     """Lists plans."""
-    return page(visit.request, "plans.html", plans=plans.list_plans(visit.agency, cursor=cursor))
+    return page(context.request, "plans.html", plans=plans.list_plans(context.agency, cursor=cursor))
 
 
 def _one(
-    visit: Visit, digest: str, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object
+    context: RequestContext,
+    digest: str,
+    posted: Posted = EMPTY_FORM,
+    cursor: Cursor = FIRST_PAGE,
+    **_: object,
 ) -> dict[str, Any]:
-    details = plans.show_plan(visit.agency, digest)
+    details = plans.show_plan(context.agency, digest)
     newest = Cursor(limit=MOST_REFUSALS)
     return {
         "details": details,
         "plan": details.plan,
-        "progress": show_progress(visit.agency, visit.caller, digest),
-        "has_map": can_draw(visit.agency, digest),
-        "releases": list_releases(visit.agency, visit.caller, digest, cursor),
-        "n_releases": count_releases(visit.agency, digest),
+        "progress": show_progress(context.agency, context.caller, digest),
+        "has_map": can_draw(context.agency, digest),
+        "releases": list_releases(context.agency, context.caller, digest, cursor),
+        "n_releases": count_releases(context.agency, digest),
         "refusals": None
-        if visit.caller.role == CLIENT
-        else list_refusals(visit.agency, visit.caller, digest, newest),
-        "successors": _successors(visit, details.plan) if visit.caller.role == AGENCY else (),
+        if context.caller.role == CLIENT
+        else list_refusals(context.agency, context.caller, digest, newest),
+        "successors": _successors(context, details.plan) if context.caller.role == AGENCY else (),
         "typed": posted.typed,
     }
 
 
 @pages.get("/plans/{digest}", dependencies=[allow(*ROLES)])
-def show_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Response:
+def show_page(context: CurrentContext, digest: Digest, cursor: CurrentCursor) -> Response:
     """Shows a plan."""
-    return page(visit.request, "plan.html", **_one(visit, digest, cursor=cursor))
+    return page(context.request, "plan.html", **_one(context, digest, cursor=cursor))
 
 
 @pages.post("/plans/{digest}/progress", dependencies=[allow(OWNER)])
-@or_form("plan.html", _one)
-def report_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
+@form_again("plan.html", _one)
+def report_form(context: CurrentContext, digest: Digest, posted: PostedForm) -> Response:
     """Takes an owner's number."""
-    report_progress(visit.agency, visit.caller, digest, posted.read(NewProgress).records)
-    return see(f"/plans/{digest}", "reported")
+    report_progress(context.agency, context.caller, digest, posted.read(NewProgress).records)
+    return redirect(f"/plans/{digest}", "reported")
 
 
 @pages.get("/plans/{digest}/classes-{width}.svg", dependencies=[allow(*ROLES)])
-def classes_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Response:
+def classes_picture(context: CurrentContext, digest: Digest, width: Width) -> Response:
     """Gives the map of classes."""
-    if not can_draw(visit.agency, digest):
+    if not can_draw(context.agency, digest):
         raise NotFoundError("picture")
-    return picture(draw_classes(visit.agency, digest), width, is_map=True)
+    return picture(draw_classes(context.agency, digest), width, is_map=True)
 
 
-def _successors(visit: Visit, plan: PlanView) -> list[PlanView]:
+def _successors(context: RequestContext, plan: PlanView) -> list[PlanView]:
     """Plans that could take the place of one."""
-    issued = plans.list_plans(visit.agency, plan.population, status="issued")
+    issued = plans.list_plans(context.agency, plan.population, status="issued")
     return [other for other in issued if other.digest != plan.digest]
 
 
 @pages.post("/plans/{digest}/withdraw", dependencies=[allow(AGENCY)])
-@or_form("plan.html", _one)
-def withdraw_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
+@form_again("plan.html", _one)
+def withdraw_form(context: CurrentContext, digest: Digest, posted: PostedForm) -> Response:
     """Withdraws a plan."""
-    plans.withdraw_plan(visit.agency, digest, posted.read(Reason).reason)
-    return see(f"/plans/{digest}", "withdrawn")
+    plans.withdraw_plan(context.agency, digest, posted.read(Reason).reason)
+    return redirect(f"/plans/{digest}", "withdrawn")
 
 
 @pages.post("/plans/{digest}/supersede", dependencies=[allow(AGENCY)])
-@or_form("plan.html", _one)
-def supersede_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
+@form_again("plan.html", _one)
+def supersede_form(context: CurrentContext, digest: Digest, posted: PostedForm) -> Response:
     """Supersedes a plan."""
-    plans.supersede_plan(visit.agency, digest, posted.read(Successor).by)
-    return see(f"/plans/{digest}", "superseded")
+    plans.supersede_plan(context.agency, digest, posted.read(Successor).by)
+    return redirect(f"/plans/{digest}", "superseded")

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from elldelta.agency.server.errors import NotFoundError
-from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
-from elldelta.agency.server.paging import BEGINNING, CurrentCursor, Cursor, Page
+from elldelta.agency.server.guard import CurrentAgency, CurrentContext, RequestContext, allow
+from elldelta.agency.server.paging import FIRST_PAGE, CurrentCursor, Cursor, Page
 from elldelta.agency.server.rights import AGENCY, OWNER, ROLES
 from elldelta.agency.server.routes.description import ERRORS, Body, Name, file_body
 from elldelta.agency.server.routes.pictures import Width, picture
-from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
+from elldelta.agency.server.routes.rendering import EMPTY_FORM, Posted, PostedForm, form_again, page, redirect
 from elldelta.agency.server.services import populations
 from elldelta.agency.server.services.plans import list_plans, n_issued
 from elldelta.agency.server.services.populations import PopulationView
@@ -80,58 +80,62 @@ def show(agency: CurrentAgency, name: Name) -> PopulationView:
     },
     dependencies=[allow(AGENCY)],
 )
-def upload(visit: CurrentVisit, name: Name, content: ModelFile) -> PopulationView:
+def upload(context: CurrentContext, name: Name, content: ModelFile) -> PopulationView:
     """Takes a model; requests are planned with it from now on. It never leaves the service again."""
-    return populations.upload_model(visit.agency, visit.caller, name, content)
+    return populations.upload_model(context.agency, context.caller, name, content)
 
 
-def _home(visit: Visit, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object) -> dict[str, Any]:
-    found, newest = populations.list_populations(visit.agency, cursor), Cursor(limit=MOST_OWN)
-    is_owner = visit.caller.role == OWNER
-    plans = list_plans(visit.agency, cursor=newest, status="issued") if is_owner else ()
+def _home(
+    context: RequestContext, posted: Posted = EMPTY_FORM, cursor: Cursor = FIRST_PAGE, **_: object
+) -> dict[str, Any]:
+    found, newest = populations.list_populations(context.agency, cursor), Cursor(limit=MOST_OWN)
+    is_owner = context.caller.role == OWNER
+    plans = list_plans(context.agency, cursor=newest, status="issued") if is_owner else ()
     return {
         "populations": found,
-        "n_plans": n_issued(visit.agency, [item.name for item in found]),
-        "waiting": None if is_owner else list_requests(visit.agency, visit.caller, newest, status="filed"),
-        "own": [(plan, show_progress(visit.agency, visit.caller, plan.digest)) for plan in plans],
+        "n_plans": n_issued(context.agency, [item.name for item in found]),
+        "waiting": None
+        if is_owner
+        else list_requests(context.agency, context.caller, newest, status="filed"),
+        "open_plans": [(plan, show_progress(context.agency, context.caller, plan.digest)) for plan in plans],
         "typed": posted.typed,
     }
 
 
 @pages.get("/", dependencies=[allow(*ROLES)])
-def home(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
+def home(context: CurrentContext, cursor: CurrentCursor) -> Response:
     """Populations, and what waits for the caller."""
-    return page(visit.request, "home.html", **_home(visit, cursor=cursor))
+    return page(context.request, "home.html", **_home(context, cursor=cursor))
 
 
 @pages.post("/populations", dependencies=[allow(AGENCY)])
-@or_form("home.html", _home)
-def add(visit: CurrentVisit, posted: PostedForm) -> Response:
+@form_again("home.html", _home)
+def add(context: CurrentContext, posted: PostedForm) -> Response:
     """Adds a population."""
     wanted = posted.read(NewPopulation)
-    added = populations.create_population(visit.agency, wanted.name, wanted.title)
-    return see(f"/populations/{added.name}", "population-added")
+    added = populations.create_population(context.agency, wanted.name, wanted.title)
+    return redirect(f"/populations/{added.name}", "population-added")
 
 
-def _one(visit: Visit, name: str, cursor: Cursor = BEGINNING, **_: object) -> dict[str, Any]:
-    population = populations.show_population(visit.agency, name)
+def _one(context: RequestContext, name: str, cursor: Cursor = FIRST_PAGE, **_: object) -> dict[str, Any]:
+    population = populations.show_population(context.agency, name)
     return {
         "population": population,
-        "plans": list_plans(visit.agency, name, cursor),
-        "series": count_series(visit.agency, name),
+        "plans": list_plans(context.agency, name, cursor),
+        "series": count_series(context.agency, name),
     }
 
 
 @pages.get("/populations/{name}", dependencies=[allow(*ROLES)])
-def show_page(visit: CurrentVisit, name: Name, cursor: CurrentCursor) -> Response:
+def show_page(context: CurrentContext, name: Name, cursor: CurrentCursor) -> Response:
     """A population: its columns and plans, never a count."""
-    return page(visit.request, "population.html", **_one(visit, name, cursor))
+    return page(context.request, "population.html", **_one(context, name, cursor))
 
 
 @pages.get("/populations/{name}/frontier-{width}.svg", dependencies=[allow(*ROLES)])
-def frontier_picture(visit: CurrentVisit, name: Name, width: Width) -> Response:
+def frontier_picture(context: CurrentContext, name: Name, width: Width) -> Response:
     """Gives the picture of the frontier."""
-    model = populations.show_population(visit.agency, name).model
+    model = populations.show_population(context.agency, name).model
     if model is None or model.frontier is None:
         raise NotFoundError("picture")
     found = model.frontier
@@ -141,8 +145,8 @@ def frontier_picture(visit: CurrentVisit, name: Name, width: Width) -> Response:
 
 
 @pages.post("/populations/{name}/model", dependencies=[allow(AGENCY)])
-@or_form("population.html", _one)
-def upload_form(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
+@form_again("population.html", _one)
+def upload_form(context: CurrentContext, name: Name, posted: PostedForm) -> Response:
     """Takes the model of a population."""
-    populations.upload_model(visit.agency, visit.caller, name, posted.file("model", "the model file"))
-    return see(f"/populations/{name}", "model-uploaded")
+    populations.upload_model(context.agency, context.caller, name, posted.file("model", "the model file"))
+    return redirect(f"/populations/{name}", "model-uploaded")

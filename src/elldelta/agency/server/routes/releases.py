@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.guard import CurrentVisit, Visit, allow
+from elldelta.agency.server.guard import CurrentContext, RequestContext, allow
 from elldelta.agency.server.paging import CurrentCursor, Page
 from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER, ROLES
 from elldelta.agency.server.routes.description import (
@@ -20,7 +20,7 @@ from elldelta.agency.server.routes.description import (
     file_body,
 )
 from elldelta.agency.server.routes.pictures import Width, picture
-from elldelta.agency.server.routes.rendering import PostedForm, or_form, page, see
+from elldelta.agency.server.routes.rendering import PostedForm, form_again, page, redirect
 from elldelta.agency.server.services import ledger, publications, releases
 from elldelta.agency.server.services.jobs import JobView
 from elldelta.agency.server.services.plans import show_plan
@@ -92,12 +92,14 @@ class NewState(Body):
     openapi_extra={"requestBody": _REGISTRATION},
     dependencies=[allow(OWNER)],
 )
-def register(visit: CurrentVisit, digest: Digest, content: RegistrationFile, response: Response) -> Admitted:
+def register(
+    context: CurrentContext, digest: Digest, content: RegistrationFile, response: Response
+) -> Admitted:
     """Checks everything again and admits the release, or refuses it with the reason; all or nothing.
 
     A release is known by its content: sent again, it is told its line again.
     """
-    admitted = releases.register_release(visit.agency, visit.caller, digest, content)
+    admitted = releases.register_release(context.agency, context.caller, digest, content)
     response.status_code = 201 if admitted.is_new else 200
     return admitted
 
@@ -108,13 +110,13 @@ def register(visit: CurrentVisit, digest: Digest, content: RegistrationFile, res
     dependencies=[allow(*ROLES)],
 )
 def index(
-    visit: CurrentVisit,
+    context: CurrentContext,
     digest: Digest,
     cursor: CurrentCursor,
     owner: Annotated[str | None, Query(pattern=NAME_PATTERN, examples=["hospital-a"])] = None,
 ) -> Page[ReleaseView]:
     """Lists the releases that the caller may see: the published ones and its own; the agency sees all."""
-    return releases.list_releases(visit.agency, visit.caller, digest, cursor, owner=owner)
+    return releases.list_releases(context.agency, context.caller, digest, cursor, owner=owner)
 
 
 @api.put(
@@ -122,9 +124,9 @@ def index(
     summary="Say that my release is published, or never was",
     dependencies=[allow(OWNER)],
 )
-def tell_state(visit: CurrentVisit, digest: Digest, content: Digest, body: NewState) -> StateView:
+def report_state(context: CurrentContext, digest: Digest, content: Digest, body: NewState) -> StateView:
     """Takes an owner's word about its release: "published", or "voided", which takes it back for ever."""
-    return publications.tell_state(visit.agency, visit.caller, digest, content, body.state)
+    return publications.report_state(context.agency, context.caller, digest, content, body.state)
 
 
 @api.get(
@@ -132,9 +134,9 @@ def tell_state(visit: CurrentVisit, digest: Digest, content: Digest, body: NewSt
     summary="The receipt of my release",
     dependencies=[allow(OWNER)],
 )
-def receipt(visit: CurrentVisit, digest: Digest, content: Digest) -> Admitted:
+def receipt(context: CurrentContext, digest: Digest, content: Digest) -> Admitted:
     """Gives the receipt of a release that the caller has registered, unless it has taken it back."""
-    return releases.show_receipt(visit.agency, visit.caller, digest, content)
+    return releases.show_receipt(context.agency, context.caller, digest, content)
 
 
 @api.get(
@@ -142,9 +144,9 @@ def receipt(visit: CurrentVisit, digest: Digest, content: Digest) -> Admitted:
     summary="Refused registrations",
     dependencies=[allow(AGENCY, OWNER, AUDITOR)],
 )
-def refusals(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Page[RefusalView]:
+def refusals(context: CurrentContext, digest: Digest, cursor: CurrentCursor) -> Page[RefusalView]:
     """Lists refused registrations with their reasons; an owner sees its own."""
-    return releases.list_refusals(visit.agency, visit.caller, digest, cursor)
+    return releases.list_refusals(context.agency, context.caller, digest, cursor)
 
 
 @api.get(
@@ -160,9 +162,9 @@ def refusals(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Page
     },
     dependencies=[allow(*ROLES)],
 )
-def export(visit: CurrentVisit, digest: Digest) -> Response:
+def export(context: CurrentContext, digest: Digest) -> Response:
     """Gives the ledger of a plan, byte for byte a ledger file; lines of what is not published are sealed."""
-    content = ledger.export_ledger(visit.agency, visit.caller, digest)
+    content = ledger.export_ledger(context.agency, context.caller, digest)
     return Response(content, media_type="application/x-ndjson")
 
 
@@ -174,78 +176,83 @@ def export(visit: CurrentVisit, digest: Digest) -> Response:
     },
     dependencies=[allow(*ROLES)],
 )
-def audit(visit: CurrentVisit, digest: Digest, response: Response) -> JobView:
+def audit(context: CurrentContext, digest: Digest, response: Response) -> JobView:
     """Gives the exact linkage audit of what is registered now, or the job that is computing it."""
-    found = ledger.ask_audit(visit.agency, visit.caller, digest)
+    found = ledger.ask_audit(context.agency, context.caller, digest)
     response.status_code = 200 if found.status == "done" else 202
     return found
 
 
-def _registering(visit: Visit, digest: str, **_: object) -> dict[str, Any]:
-    details = show_plan(visit.agency, digest)
+def _registering(context: RequestContext, digest: str, **_: object) -> dict[str, Any]:
+    details = show_plan(context.agency, digest)
     return {"plan": details.plan, "owners": details.owners}
 
 
 @pages.get("/plans/{digest}/register", dependencies=[allow(OWNER)])
-def register_page(visit: CurrentVisit, digest: Digest) -> Response:
+def register_page(context: CurrentContext, digest: Digest) -> Response:
     """Shows both ways: by the command line, or by uploading the registration that it has made."""
-    return page(visit.request, "register.html", **_registering(visit, digest))
+    return page(context.request, "register.html", **_registering(context, digest))
 
 
 @pages.post("/plans/{digest}/register", dependencies=[allow(OWNER)])
-@or_form("register.html", _registering)
-def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
+@form_again("register.html", _registering)
+def register_form(context: CurrentContext, digest: Digest, posted: PostedForm) -> Response:
     """Registers a release. A form that is sent twice registers once."""
     content = posted.file("registration", "the registration file")
-    admitted = releases.register_release(visit.agency, visit.caller, digest, content)
-    return see(f"/plans/{digest}", "registered" if admitted.is_new else "registered-before")
+    admitted = releases.register_release(context.agency, context.caller, digest, content)
+    return redirect(f"/plans/{digest}", "registered" if admitted.is_new else "registered-before")
 
 
 @pages.post("/plans/{digest}/releases/{content}/state", dependencies=[allow(OWNER)])
-def state_form(visit: CurrentVisit, digest: Digest, content: Digest, posted: PostedForm) -> Response:
+def state_form(context: CurrentContext, digest: Digest, content: Digest, posted: PostedForm) -> Response:
     """Takes an owner's word about its release."""
     state = posted.read(NewState).state
-    told = publications.tell_state(visit.agency, visit.caller, digest, content, state)
-    return see(f"/plans/{digest}", f"release-{told.state}")
+    reported = publications.report_state(context.agency, context.caller, digest, content, state)
+    return redirect(f"/plans/{digest}", f"release-{reported.state}")
 
 
 @pages.get("/plans/{digest}/series/{name}", dependencies=[allow(*ROLES)])
-def series_page(visit: CurrentVisit, digest: Digest, name: Name, cursor: CurrentCursor) -> Response:
+def series_page(context: CurrentContext, digest: Digest, name: Name, cursor: CurrentCursor) -> Response:
     """Shows how an owner has published its table again and again: what changed, waits and is withheld."""
-    found = releases.list_releases(visit.agency, visit.caller, digest, cursor, owner=name)
+    found = releases.list_releases(context.agency, context.caller, digest, cursor, owner=name)
     return page(
-        visit.request, "series.html", plan=show_plan(visit.agency, digest).plan, owner=name, releases=found
+        context.request,
+        "series.html",
+        plan=show_plan(context.agency, digest).plan,
+        owner=name,
+        releases=found,
     )
 
 
 @pages.get("/plans/{digest}/refusals", dependencies=[allow(AGENCY, OWNER, AUDITOR)])
-def refusals_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Response:
+def refusals_page(context: CurrentContext, digest: Digest, cursor: CurrentCursor) -> Response:
     """Lists registrations that were refused; an owner sees its own."""
-    found = releases.list_refusals(visit.agency, visit.caller, digest, cursor)
-    return page(visit.request, "refusals.html", plan=show_plan(visit.agency, digest).plan, refusals=found)
+    found = releases.list_refusals(context.agency, context.caller, digest, cursor)
+    return page(context.request, "refusals.html", plan=show_plan(context.agency, digest).plan, refusals=found)
 
 
 @pages.get("/plans/{digest}/ledger", dependencies=[allow(*ROLES)])
-def ledger_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Response:
+def ledger_page(context: CurrentContext, digest: Digest, cursor: CurrentCursor) -> Response:
     """Shows the ledger, line by line, after checking every line of it."""
     problem, room = None, None
     conditions: tuple[str, ...] = ()
     try:
-        chain = ledger.show_ledger(visit.agency, visit.caller, digest)
+        chain = ledger.show_ledger(context.agency, context.caller, digest)
         conditions = tuple(chain.conditions)
         room = {"least": int(chain.room.min()), "full": int((chain.room == 0).sum()), "of": chain.room.size}
     except FileError as error:  # the page must say so, and still show what there is
         problem = error
     return page(
-        visit.request,
+        context.request,
         "ledger.html",
-        plan=show_plan(visit.agency, digest).plan,
-        first=ledger.first_line(visit.agency, digest),
-        n_lines=1 + ledger.count_lines(visit.agency, digest),
+        plan=show_plan(context.agency, digest).plan,
+        first=ledger.first_line(context.agency, digest),
+        n_lines=1 + ledger.count_lines(context.agency, digest),
         conditions=conditions,
-        lines=ledger.list_lines(visit.agency, visit.caller, digest, cursor),
+        lines=ledger.list_lines(context.agency, context.caller, digest, cursor),
         releases={
-            item.sequence: item for item in releases.list_releases(visit.agency, visit.caller, digest, cursor)
+            item.sequence: item
+            for item in releases.list_releases(context.agency, context.caller, digest, cursor)
         },
         problem=problem,
         room=room,
@@ -253,9 +260,9 @@ def ledger_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> R
 
 
 @pages.get("/plans/{digest}/audit", dependencies=[allow(*ROLES)])
-def audit_page(visit: CurrentVisit, digest: Digest) -> Response:
+def audit_page(context: CurrentContext, digest: Digest) -> Response:
     """Shows what linking everything that is registered gives away; or that it is being computed."""
-    details = show_plan(visit.agency, digest)
+    details = show_plan(context.agency, digest)
     content: dict[str, Any] = {
         "plan": details.plan,
         "moves": details.merge_risk is not None,
@@ -263,23 +270,23 @@ def audit_page(visit: CurrentVisit, digest: Digest) -> Response:
         "audit": None,
     }
     try:
-        job = content["job"] = ledger.ask_audit(visit.agency, visit.caller, digest)
+        job = content["job"] = ledger.ask_audit(context.agency, context.caller, digest)
     except ConflictError:  # nothing is registered yet
-        return page(visit.request, "audit.html", **content)
+        return page(context.request, "audit.html", **content)
     if job.result is not None:
         found = content["audit"] = job.result["audit"]
         content["registered"] = _n_registered(job.result)
         content["curve_words"] = curve_words(found["curve"], found["ell"])
         content["histogram_words"] = histogram_words(found["histogram"], found["ell"])
-    return page(visit.request, "audit.html", **content)
+    return page(context.request, "audit.html", **content)
 
 
 @pages.get("/plans/{digest}/audit/{number}/{what}-{width}.svg", dependencies=[allow(*ROLES)])
 def audit_picture(
-    visit: CurrentVisit, digest: Digest, number: int, what: Literal["histogram", "curve"], width: Width
+    context: CurrentContext, digest: Digest, number: int, what: Literal["histogram", "curve"], width: Width
 ) -> Response:
     """Gives a chart of the caller's audit of so many releases."""
-    job = ledger.ask_audit(visit.agency, visit.caller, digest)
+    job = ledger.ask_audit(context.agency, context.caller, digest)
     if job.result is None or _n_registered(job.result) != number:
         raise NotFoundError("picture")
     found = job.result["audit"]

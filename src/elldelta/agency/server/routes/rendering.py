@@ -23,7 +23,13 @@ from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect
 
-from elldelta.agency.server.errors import HttpError, NotFoundError, WrongTypeError, status_of, told
+from elldelta.agency.server.errors import (
+    HttpError,
+    NotFoundError,
+    WrongTypeError,
+    public_error_document,
+    status_of,
+)
 from elldelta.agency.server.guard import allow_anybody
 from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError
 from elldelta.pages.page import environment_of
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.state import Agency
 
-ForTheForm = (InputError, RefusedError)
+FORM_ERRORS = (InputError, RefusedError)
 """What goes wrong because of what somebody sent: told beside the form. Bugs of ours have their own page."""
 
 ONE_IN_A_MILLION = 1e-6
@@ -100,7 +106,7 @@ class Posted:
         return {name: text for name, text in self.texts.items() if name != "token"}
 
 
-NOTHING = Posted({}, {})
+EMPTY_FORM = Posted({}, {})
 
 
 async def _posted(request: Request) -> AsyncIterator[Posted]:
@@ -152,7 +158,7 @@ def page(
     return HTMLResponse(html, status)
 
 
-def or_form(template: str, content: Callable[..., dict[str, Any]]) -> Callable[[Endpoint], Endpoint]:
+def form_again(template: str, content: Callable[..., dict[str, Any]]) -> Callable[[Endpoint], Endpoint]:
     """Shows the page of a form once more, with what was wrong, where the endpoint refuses what was sent.
 
     Args:
@@ -165,8 +171,8 @@ def or_form(template: str, content: Callable[..., dict[str, Any]]) -> Callable[[
         def attempt(**given: Any) -> Response:  # noqa: ANN401 (whatever the endpoint takes)
             try:
                 return endpoint(**given)
-            except ForTheForm as error:
-                request = given["request"] if "request" in given else given["visit"].request
+            except FORM_ERRORS as error:
+                request = given["request"] if "request" in given else given["context"].request
                 again = page(request, template, status=status_of(error), error=error, **content(**given))
                 again.headers.update(retry_header(error))
                 return again
@@ -182,7 +188,7 @@ def retry_header(error: ElldeltaError) -> dict[str, str]:
     return {} if seconds is None else {"Retry-After": str(seconds)}
 
 
-def see(path: str, done: str | None = None) -> RedirectResponse:
+def redirect(path: str, done: str | None = None) -> RedirectResponse:
     """Sends the browser to another page, after something was done; the page says what, by its name only."""
     path = quote(path, safe="/:?=&#.")
     return RedirectResponse(path if done is None else f"{path}?done={done}", 303)
@@ -198,7 +204,7 @@ def error_page(request: Request, status: int, error: ElldeltaError) -> HTMLRespo
     if status == 401:
         wanted = request.url.path if request.method == "GET" else "/"
         return page(request, "sign_in.html", status=status, **sign_in_content(request, wanted=wanted))
-    problem, found, remedy = told(error)["error"].values()
+    problem, found, remedy = public_error_document(error)["error"].values()
     if status == 404:
         remedy = "Follow a link from the first page."
     elif status == 422 and request.method == "GET":

@@ -7,18 +7,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Response
 from pydantic import BeforeValidator, Field
 
-from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
+from elldelta.agency.server.guard import CurrentAgency, CurrentContext, RequestContext, allow
 from elldelta.agency.server.paging import LARGEST, CurrentCursor, Page
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, ROLES
 from elldelta.agency.server.routes.description import ERRORS, Body, JobId, Name, Number
 from elldelta.agency.server.routes.plans import Reason
 from elldelta.agency.server.routes.rendering import (
-    NOTHING,
+    EMPTY_FORM,
     Posted,
     PostedForm,
-    or_form,
+    form_again,
     page,
-    see,
+    redirect,
 )
 from elldelta.agency.server.services import requests
 from elldelta.agency.server.services.jobs import JobView, show_job
@@ -100,11 +100,11 @@ class PlanningWish(Body):
 
 
 @api.post("/requests", status_code=201, summary="Ask for a plan", dependencies=[allow(CLIENT)])
-def create(visit: CurrentVisit, body: NewRequest) -> RequestView:
+def create(context: CurrentContext, body: NewRequest) -> RequestView:
     """Files a request; the agency decides about it."""
     asked = body.model_dump(exclude={"population"})
     wish = asked_wish(**closeness_asked(asked))
-    return requests.file_request(visit.agency, visit.caller, body.population, wish)
+    return requests.file_request(context.agency, context.caller, body.population, wish)
 
 
 @api.get(
@@ -112,15 +112,15 @@ def create(visit: CurrentVisit, body: NewRequest) -> RequestView:
     summary="Requests",
     dependencies=[allow(CLIENT, AGENCY, AUDITOR)],
 )
-def index(visit: CurrentVisit, cursor: CurrentCursor) -> Page[RequestView]:
+def index(context: CurrentContext, cursor: CurrentCursor) -> Page[RequestView]:
     """Lists a client's own requests; the agency and auditors see all."""
-    return requests.list_requests(visit.agency, visit.caller, cursor)
+    return requests.list_requests(context.agency, context.caller, cursor)
 
 
 @api.get("/requests/{id}", summary="A request", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
-def show(visit: CurrentVisit, id: Number) -> RequestView:  # noqa: A002
+def show(context: CurrentContext, id: Number) -> RequestView:  # noqa: A002
     """Shows a request."""
-    return requests.show_request(visit.agency, visit.caller, id)
+    return requests.show_request(context.agency, context.caller, id)
 
 
 @api.post(
@@ -129,15 +129,19 @@ def show(visit: CurrentVisit, id: Number) -> RequestView:  # noqa: A002
     summary="See what a request would get",
     dependencies=[allow(AGENCY)],
 )
-def preview(visit: CurrentVisit, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
+def preview(context: CurrentContext, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
     """Starts a job; its result holds the plan that the request would get."""
-    return requests.begin_job(visit.agency, visit.caller, id, "preview", (body or PlanningWish()).fewest_past)
+    return requests.begin_job(
+        context.agency, context.caller, id, "preview", (body or PlanningWish()).fewest_past
+    )
 
 
 @api.post("/requests/{id}/plan", status_code=202, summary="Plan and issue", dependencies=[allow(AGENCY)])
-def plan(visit: CurrentVisit, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
+def plan(context: CurrentContext, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
     """Starts a job that makes the plan, signs it and issues it; its result names the digest."""
-    return requests.begin_job(visit.agency, visit.caller, id, "plan", (body or PlanningWish()).fewest_past)
+    return requests.begin_job(
+        context.agency, context.caller, id, "plan", (body or PlanningWish()).fewest_past
+    )
 
 
 @api.post("/requests/{id}/decline", summary="Decline a request", dependencies=[allow(AGENCY)])
@@ -147,32 +151,34 @@ def decline(agency: CurrentAgency, id: Number, body: Reason) -> RequestView:  # 
 
 
 @api.get("/jobs/{id}", summary="A job", dependencies=[allow(*ROLES)])
-def job(visit: CurrentVisit, id: JobId) -> JobView:  # noqa: A002
+def job(context: CurrentContext, id: JobId) -> JobView:  # noqa: A002
     """Shows how far a job is, and what came out of it."""
-    return show_job(visit.agency, visit.caller, id)
+    return show_job(context.agency, context.caller, id)
 
 
-def _asking(visit: Visit, name: str, posted: Posted, **_: object) -> dict[str, Any]:
-    return {"population": show_population(visit.agency, name), "typed": BEGIN | posted.typed}
+def _asking(context: RequestContext, name: str, posted: Posted, **_: object) -> dict[str, Any]:
+    return {"population": show_population(context.agency, name), "typed": BEGIN | posted.typed}
 
 
 @pages.get("/populations/{name}/ask", dependencies=[allow(CLIENT)])
-def ask_page(visit: CurrentVisit, name: Name) -> Response:
+def ask_page(context: CurrentContext, name: Name) -> Response:
     """Shows the form, with the frontier of the population."""
-    about = _asking(visit, name, NOTHING)
+    about = _asking(context, name, EMPTY_FORM)
     model = about["population"].model
     if model is not None:
         about["typed"]["ell"] = str(min(3, *(column.values for column in model.sensitives)))
-    return page(visit.request, "request_form.html", **about)
+    return page(context.request, "request_form.html", **about)
 
 
 @pages.post("/populations/{name}/ask", dependencies=[allow(CLIENT)])
-@or_form("request_form.html", _asking)
-def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
+@form_again("request_form.html", _asking)
+def ask(context: CurrentContext, name: Name, posted: PostedForm) -> Response:
     """Files a request."""
     asked = _asked(name, posted)
     wish = asked_wish(**closeness_asked(asked))
-    return see(f"/requests/{requests.file_request(visit.agency, visit.caller, name, wish).id}", "asked")
+    return redirect(
+        f"/requests/{requests.file_request(context.agency, context.caller, name, wish).id}", "asked"
+    )
 
 
 def _asked(name: str, posted: Posted) -> dict[str, Any]:
@@ -182,42 +188,44 @@ def _asked(name: str, posted: Posted) -> dict[str, Any]:
 
 
 @pages.get("/requests", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
-def index_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
+def index_page(context: CurrentContext, cursor: CurrentCursor) -> Response:
     """Lists requests."""
     return page(
-        visit.request, "requests.html", requests=requests.list_requests(visit.agency, visit.caller, cursor)
+        context.request,
+        "requests.html",
+        requests=requests.list_requests(context.agency, context.caller, cursor),
     )
 
 
-def _one(visit: Visit, id: int, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:  # noqa: A002
-    item = requests.show_request(visit.agency, visit.caller, id)
+def _one(context: RequestContext, id: int, posted: Posted = EMPTY_FORM, **_: object) -> dict[str, Any]:  # noqa: A002
+    item = requests.show_request(context.agency, context.caller, id)
     content: dict[str, Any] = {"item": item, "job": None, "preview": None}
-    if visit.caller.role == AGENCY:
-        content["preview"] = last_preview(visit.agency, id)
-        content["job"] = None if item.job is None else show_job(visit.agency, visit.caller, item.job)
+    if context.caller.role == AGENCY:
+        content["preview"] = last_preview(context.agency, id)
+        content["job"] = None if item.job is None else show_job(context.agency, context.caller, item.job)
     return content | {"fewest_past": FEWEST_PAST, "typed": posted.typed}
 
 
 @pages.get("/requests/{id}", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
-def show_page(visit: CurrentVisit, id: Number) -> Response:  # noqa: A002
+def show_page(context: CurrentContext, id: Number) -> Response:  # noqa: A002
     """Shows a request; to the agency also what it would get."""
-    return page(visit.request, "request.html", **_one(visit, id))
+    return page(context.request, "request.html", **_one(context, id))
 
 
 @pages.post("/requests/{id}/preview", dependencies=[allow(AGENCY)])
 @pages.post("/requests/{id}/plan", dependencies=[allow(AGENCY)])
-@or_form("request.html", _one)
-def begin(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # noqa: A002
+@form_again("request.html", _one)
+def begin(context: CurrentContext, id: Number, posted: PostedForm) -> Response:  # noqa: A002
     """Begins to compute what the request would get, or to make the plan, which the job issues."""
     fewest_past = posted.read(PlanningWish).fewest_past
-    is_plan = visit.request.url.path.endswith("/plan")
-    requests.begin_job(visit.agency, visit.caller, id, "plan" if is_plan else "preview", fewest_past)
-    return see(f"/requests/{id}")
+    is_plan = context.request.url.path.endswith("/plan")
+    requests.begin_job(context.agency, context.caller, id, "plan" if is_plan else "preview", fewest_past)
+    return redirect(f"/requests/{id}")
 
 
 @pages.post("/requests/{id}/decline", dependencies=[allow(AGENCY)])
-@or_form("request.html", _one)
-def decline_form(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # noqa: A002
+@form_again("request.html", _one)
+def decline_form(context: CurrentContext, id: Number, posted: PostedForm) -> Response:  # noqa: A002
     """Declines the request, with a reason."""
-    requests.decline_request(visit.agency, id, posted.read(Reason).reason)
-    return see(f"/requests/{id}", "declined")
+    requests.decline_request(context.agency, id, posted.read(Reason).reason)
+    return redirect(f"/requests/{id}", "declined")

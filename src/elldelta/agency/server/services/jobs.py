@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 from sqlalchemy import func, select, update
 
-from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, document_of
+from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, error_document
 from elldelta.agency.server.rights import AGENCY, AUDITOR
 from elldelta.agency.server.tables import Job
 from elldelta.agency.views import View
@@ -134,7 +134,7 @@ def last_done(session: Session, subject: str) -> JobView | None:
     return None if job is None else JobView.model_validate(job)
 
 
-def begin_anew(agency: Agency) -> int:
+def requeue_abandoned(agency: Agency) -> int:
     """Lets jobs wait again that a worker has left behind, or gives them up; says how many there were."""
     with agency.database.writing() as session:
         left = session.scalars(select(Job).where(Job.status == "running")).all()
@@ -181,7 +181,7 @@ def fail_job(agency: Agency, job: Job, error: ElldeltaError) -> None:
     """Ends a job with an error."""
     with agency.database.writing() as session:
         ended = {"status": "failed", "step": "failed", "finished_at": agency.clock()}
-        _change(session, job, **ended, **document_of(error))
+        _change(session, job, **ended, **error_document(error))
 
 
 def _change(session: Session, job: Job, **values: Any) -> None:  # noqa: ANN401 (those of the columns)

@@ -116,11 +116,11 @@ def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
     """
     load_plan(agency, plan_digest)  # there must be one
     sees_all = caller.role in SEE_ALL
-    own = select(RegistrationRow.sequence, has_state("published").label("is_published")).where(
+    chosen = select(RegistrationRow.sequence, has_state("published").label("is_published")).where(
         RegistrationRow.plan_digest == plan_digest, ~has_state("voided")
     )
     with agency.database.reading() as session:
-        rows = session.execute(own.order_by(RegistrationRow.sequence)).all()
+        rows = session.execute(chosen.order_by(RegistrationRow.sequence)).all()
     releases = [row.sequence for row in rows if sees_all or row.is_published]
     if not releases:
         raise ConflictError(
@@ -193,7 +193,7 @@ def load_states(session: Session, agency: Agency, plan: Plan, population_id: int
     )
     plans = [plan, *(load_plan(agency, other) for other in others)]
     needed = linked_numbers(plans)
-    return [_load_state(session, agency, own, needed) for own in plans]
+    return [_load_state(session, agency, each, needed) for each in plans]
 
 
 def _load_state(session: Session, agency: Agency, plan: Plan, needed: frozenset[int]) -> PlanState:

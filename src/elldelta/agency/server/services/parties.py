@@ -17,10 +17,10 @@ from pydantic import AliasPath, Field
 from sqlalchemy import bindparam, delete, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError, NotLoggedInError
-from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
+from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.rights import AGENCY, ROLES, Caller, Role
 from elldelta.agency.server.tables import Login, Party, Token, TrailEntry, check_name, check_text
-from elldelta.agency.server.trail import about
+from elldelta.agency.server.trail import add_audit_subject
 from elldelta.agency.views import View
 from elldelta.errors import ParameterError
 
@@ -115,14 +115,14 @@ def create_party(agency: Agency, name: str, role: Role) -> PartyView:
     check_name("a party", name)
     if role not in ROLES:
         raise ParameterError(f"A role is one of {', '.join(ROLES)}.")
-    about(name, role)
+    add_audit_subject(name, role)
     party = Party(name=name, role=role, created_at=agency.clock())
     if not agency.database.insert(party):
         raise ConflictError("There is a party of this name already.", remedy="Choose another name.")
     return PartyView.model_validate(party)
 
 
-def list_parties(agency: Agency, cursor: Cursor = BEGINNING) -> Page[PartyView]:
+def list_parties(agency: Agency, cursor: Cursor = FIRST_PAGE) -> Page[PartyView]:
     """All parties, by name."""
     return read_page(agency, select(Party), cursor, Party.name, view=PartyView.of_row)
 
@@ -189,7 +189,7 @@ def create_token(agency: Agency, party_name: str, note: str, expires_in_days: in
         party = find_party(session, party_name)
         if party.disabled_at is not None:
             raise ConflictError("The party is disabled.", remedy="Make a token for somebody else.")
-        about(party.name, token_id)
+        add_audit_subject(party.name, token_id)
         session.add(
             Token(
                 id=token_id,
@@ -203,7 +203,7 @@ def create_token(agency: Agency, party_name: str, note: str, expires_in_days: in
     return NewToken(token=f"elldelta_{token_id}_{secret}", id=token_id, expires=expires)
 
 
-def list_tokens(agency: Agency, party_name: str, cursor: Cursor = BEGINNING) -> Page[TokenView]:
+def list_tokens(agency: Agency, party_name: str, cursor: Cursor = FIRST_PAGE) -> Page[TokenView]:
     """The tokens of a party, the newest first, also those that no longer hold."""
     with agency.database.reading() as session:
         party = find_party(session, party_name)
@@ -241,7 +241,7 @@ def identify_token(agency: Agency, text: str) -> Caller:
     return Caller(row.id, row.name, row.role, token_id=found[1])
 
 
-def list_trail(agency: Agency, cursor: Cursor = BEGINNING) -> Page[TrailView]:
+def list_trail(agency: Agency, cursor: Cursor = FIRST_PAGE) -> Page[TrailView]:
     """The trail, the newest first."""
     order = TrailEntry.id
     return read_page(agency, select(TrailEntry), cursor, order, view=TrailView.of_row, descending=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from elldelta.agency.server.errors import document_of
+from elldelta.agency.server.errors import error_document
 from elldelta.agency.server.services.jobs import JobView, finish_job
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import check_epsilon, load_model, protected_model
@@ -71,7 +71,7 @@ def preview(agency: Agency, job: Job, tell: Tell) -> dict[str, Any]:
     try:
         described = _made(agency, planner).summary()
     except RefusedError as error:
-        refusal = document_of(error)["error"]
+        refusal = error_document(error)["error"]
     return {"wishes": job.arguments["wishes"], "plan": described, "refusal": refusal}
 
 

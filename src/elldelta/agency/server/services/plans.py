@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
+from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Population, Registration, check_text
 from elldelta.agency.views import ColumnPromise, PlanDetails, PlanView
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def list_plans(
     agency: Agency,
     population: str | None = None,
-    cursor: Cursor = BEGINNING,
+    cursor: Cursor = FIRST_PAGE,
     *,
     status: PlanStatus | None = None,
 ) -> Page[PlanView]:

@@ -12,7 +12,7 @@ from pydantic import AliasPath, Field
 from sqlalchemy import select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError, TooLargeError
-from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
+from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import enqueue
 from elldelta.agency.server.services.plans import find_plan, load_plan
 from elldelta.agency.server.tables import (
@@ -109,7 +109,7 @@ def create_population(agency: Agency, name: str, title: str) -> PopulationView:
     return PopulationView.model_validate(population)
 
 
-def list_populations(agency: Agency, cursor: Cursor = BEGINNING) -> Page[PopulationView]:
+def list_populations(agency: Agency, cursor: Cursor = FIRST_PAGE) -> Page[PopulationView]:
     """All populations, by name."""
     return read_page(agency, select(Population), cursor, Population.name, view=PopulationView.of_row)
 
@@ -282,13 +282,13 @@ def _check_size(n_cells: int, most: int) -> None:
 
 
 def _summary(model: Model) -> dict[str, Any]:
-    schema, told = model.schema, (int if model.noise else _two_digits)
+    schema, shown = model.schema, (int if model.noise else _two_digits)
     return {
         "quasi_identifiers": [_column(column) for column in schema.quasi_identifiers],
         "sensitives": [_column(column) for column in schema.sensitives],
         "combinations": schema.n_combinations,
-        "combinations_with_records": told(len(model.ranks)),
-        "past_records": told(model.n_records),
+        "combinations_with_records": shown(len(model.ranks)),
+        "past_records": shown(model.n_records),
         **({"protection": promise_to_the_past(model.noise)} if model.noise else {}),
     }
 

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from elldelta.agency.server.rights import AGENCY, AUDITOR
 from elldelta.agency.server.services.plans import find_plan, require_issued
 from elldelta.agency.server.tables import Party, Progress
-from elldelta.agency.server.trail import nothing_done
+from elldelta.agency.server.trail import skip_audit
 from elldelta.agency.views import OwnerProgress, ProgressView
 from elldelta.core.checks import check_whole
 from elldelta.errors import ParameterError
@@ -38,7 +38,7 @@ def report_progress(agency: Agency, caller: Caller, plan_digest: str, records: i
     with agency.database.writing() as session:
         plan = find_plan(session, plan_digest)
         require_issued(plan)
-        nothing_done()  # owners report often, and a later number replaces it
+        skip_audit()  # owners report often, and a later number replaces it
         new = (sqlite.insert if agency.database.is_sqlite else postgresql.insert)(Progress).values(
             plan_digest=plan_digest, party_id=caller.id, records=records, reported_at=agency.clock()
         )
@@ -73,6 +73,6 @@ def _view(session: Session, caller: Caller, plan: PlanRow) -> ProgressView:
         plan=plan.digest,
         needed=plan.records,
         owners_reached=sum(owner.reached for owner in owners),
-        own=next((row.records for row in rows if row.id == caller.id), None),
+        own_records=next((row.records for row in rows if row.id == caller.id), None),
         owners=owners if caller.role in (AGENCY, AUDITOR) else None,
     )

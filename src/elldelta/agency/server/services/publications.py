@@ -22,7 +22,7 @@ from elldelta.agency.server.services.plans import find_plan, load_plan, lock_pla
 from elldelta.agency.server.tables import LedgerLine, Party, Population, Publication
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
-from elldelta.agency.server.trail import about, nothing_done
+from elldelta.agency.server.trail import add_audit_subject, skip_audit
 from elldelta.agency.views import StateView, SubtractionView
 from elldelta.core.distribution import frozen
 from elldelta.errors import RefusedError
@@ -106,11 +106,11 @@ def unpacked(content: bytes, n_values: int) -> NDArray[np.int64]:
 
 def lock_population(session: Session, population_id: int) -> None:
     """Nobody else decides about a release of these people until this transaction ends."""
-    own = select(Population.id).where(Population.id == population_id)
-    session.execute(own.with_for_update(key_share=True))
+    chosen = select(Population.id).where(Population.id == population_id)
+    session.execute(chosen.with_for_update(key_share=True))
 
 
-def tell_state(
+def report_state(
     agency: Agency,
     caller: Caller,
     plan_digest: str,
@@ -133,8 +133,8 @@ def tell_state(
             row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
             if row is not None and row.state == "registered":
                 compared = _compared(session, agency, row)
-                told = _subtracted(session, agency, row)
-                view = SubtractionView(status=told.status, words=told.words)
+                subtraction = _subtracted(session, agency, row)
+                view = SubtractionView(status=subtraction.status, words=subtraction.words)
                 found = found.model_copy(update={"subtraction": view})
     with agency.database.writing() as session:
         lock_population(session, find_plan(session, plan_digest).population_id)
@@ -143,7 +143,7 @@ def tell_state(
         if row is None:
             raise NotFoundError("release")
         if row.state == state:
-            nothing_done()
+            skip_audit()
             return found
         if row.state != "registered":
             raise ConflictError(
@@ -157,9 +157,9 @@ def tell_state(
             _compared(session, agency, row, compared)
         else:
             _check_last(session, row)
-        about(state)
+        add_audit_subject(state)
         now = agency.clock()
-        session.add(Publication(plan_digest=plan_digest, sequence=row.sequence, state=state, told_at=now))
+        session.add(Publication(plan_digest=plan_digest, sequence=row.sequence, state=state, stated_at=now))
         if state == "voided":
             _take_back(session, agency, row)
         return found
@@ -189,8 +189,8 @@ def _compared(
     new = [load_registered(session, plan, other) for other in others if other not in before]
     try:
         if new:
-            own = load_registered(session, plan, row.sequence)
-            check_subtraction(plan, own.published, new, owner=own.owner)
+            release = load_registered(session, plan, row.sequence)
+            check_subtraction(plan, release.published, new, owner=release.owner)
     except RefusedError as error:
         raise ConflictError(
             error.problem,
@@ -204,7 +204,7 @@ def _compared(
 def _subtracted(session: Session, agency: Agency, row: RegistrationRow) -> Subtraction:
     """What subtracting a release from those that others have published may isolate, under all plans."""
     plan = load_plan(agency, row.plan_digest)
-    own = load_registered(session, plan, row.sequence)
+    release = load_registered(session, plan, row.sequence)
     others = session.execute(
         select(RegistrationRow.plan_digest, RegistrationRow.sequence)
         .join(PlanRow, PlanRow.digest == RegistrationRow.plan_digest)
@@ -216,7 +216,7 @@ def _subtracted(session: Session, agency: Agency, row: RegistrationRow) -> Subtr
         .order_by(RegistrationRow.plan_digest, RegistrationRow.sequence)
     ).all()
     loaded = (load_registered(session, load_plan(agency, digest), number) for digest, number in others)
-    return subtracted(plan, replace(own.published, name="your release"), loaded)
+    return subtracted(plan, replace(release.published, name="your release"), loaded)
 
 
 def _check_last(session: Session, row: RegistrationRow) -> None:
@@ -246,7 +246,9 @@ def _take_back(session: Session, agency: Agency, row: RegistrationRow) -> None:
     before = json.loads(last)
     number = before["sequence"] + 1
     void = VoidLine(number, row.sequence, on_word=True)
-    line, own = line_bytes(void.to_dict(), before["hash"])
+    line, line_hash = line_bytes(void.to_dict(), before["hash"])
     session.add(
-        LedgerLine(plan_digest=row.plan_digest, sequence=number, hash=own, line=line, added_at=agency.clock())
+        LedgerLine(
+            plan_digest=row.plan_digest, sequence=number, hash=line_hash, line=line, added_at=agency.clock()
+        )
     )

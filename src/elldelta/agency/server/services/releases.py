@@ -18,12 +18,12 @@ import numpy as np
 from pydantic import AliasPath, Field
 from sqlalchemy import delete, func, select
 
-from elldelta.agency.admission import Past, check_registration, grouping_digest
+from elldelta.agency.admission import AdmissionContext, check_registration, grouping_digest
 from elldelta.agency.receipt import sign_admission
-from elldelta.agency.registration import Registration, examine
+from elldelta.agency.registration import Registration, validate_registration
 from elldelta.agency.series import changes_of
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
+from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.rights import OWNER
 from elldelta.agency.server.services.ledger import load_states
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan, require_issued
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from elldelta.agency.admission import Registered
-    from elldelta.agency.registration import Examined
+    from elldelta.agency.registration import ValidatedRelease
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
     from elldelta.errors import ElldeltaError
@@ -81,9 +81,9 @@ def register_release(agency: Agency, caller: Caller, plan_digest: str, content: 
     """
     plan = load_plan(agency, plan_digest)
     registration = Registration.from_bytes(content)
-    examined: Examined | RefusedError
+    examined: ValidatedRelease | RefusedError
     try:
-        examined = examine(plan, registration, owner=caller.name)
+        examined = validate_registration(plan, registration, owner=caller.name)
     except RefusedError as error:
         examined = error
     with agency.database.writing() as session:
@@ -116,7 +116,7 @@ def show_receipt(agency: Agency, caller: Caller, plan_digest: str, content_diges
 
 
 def list_releases(
-    agency: Agency, caller: Caller, plan_digest: str, cursor: Cursor = BEGINNING, *, owner: str | None = None
+    agency: Agency, caller: Caller, plan_digest: str, cursor: Cursor = FIRST_PAGE, *, owner: str | None = None
 ) -> Page[ReleaseView]:
     """The releases of a plan, or of one owner, that a caller may see, in the order of their lines."""
     load_plan(agency, plan_digest)  # there must be one
@@ -140,7 +140,7 @@ def count_series(agency: Agency, population: str) -> tuple[int, int]:
 
 
 def list_refusals(
-    agency: Agency, caller: Caller, plan_digest: str, cursor: Cursor = BEGINNING
+    agency: Agency, caller: Caller, plan_digest: str, cursor: Cursor = FIRST_PAGE
 ) -> Page[RefusalView]:
     """Registrations that were refused, the newest first; an owner sees its own."""
     load_plan(agency, plan_digest)  # there must be one
@@ -196,7 +196,7 @@ def _decided(
     caller: Caller,
     plan: Plan,
     registration: Registration,
-    examined: Examined | RefusedError,
+    examined: ValidatedRelease | RefusedError,
 ) -> tuple[LedgerEntry, bool]:
     """Judges a release against everything that is registered, and adds it; its line, and whether it is new.
 
@@ -209,19 +209,24 @@ def _decided(
         require_issued(row)
     if isinstance(examined, RefusedError):
         raise examined
-    past = _past(session, agency, caller, plan, row.population_id, examined)
+    context = _admission_context(session, agency, caller, plan, row.population_id, examined)
     nonce = secrets.token_hex(32)
-    admission = check_registration(examined, past, owner=caller.name, nonce=nonce)
+    admission = check_registration(examined, context, owner=caller.name, nonce=nonce)
     if admission.is_new:
         _add(session, agency, caller, plan, admission.entry, admission.line, examined)
     return admission.entry, admission.is_new
 
 
-def _past(
-    session: Session, agency: Agency, caller: Caller, plan: Plan, population_id: int, examined: Examined
-) -> Past:
+def _admission_context(
+    session: Session,
+    agency: Agency,
+    caller: Caller,
+    plan: Plan,
+    population_id: int,
+    examined: ValidatedRelease,
+) -> AdmissionContext:
     """What is registered, as far as it matters for this release."""
-    own, *elsewhere = load_states(session, agency, plan, population_id)
+    plan_state, *other_plans = load_states(session, agency, plan, population_id)
     here = select(RegistrationRow.plan_digest, RegistrationRow.sequence).join(
         PlanRow, PlanRow.digest == RegistrationRow.plan_digest
     )
@@ -240,9 +245,9 @@ def _past(
     series = found(is_own & is_here & (RegistrationRow.sequence == newest))
     while series and (before := series[-1].entry.before_withheld) is not None:
         series.append(load_registered(session, plan, before))
-    return Past(
-        own=own,
-        elsewhere=tuple(elsewhere),
+    return AdmissionContext(
+        plan_state=plan_state,
+        other_plans=tuple(other_plans),
         known=known[0].entry if known else None,
         is_taken=session.execute(here.where(is_same & ~is_mine).limit(1)).first() is not None,
         comparable=(
@@ -274,12 +279,14 @@ def _keep_refusal(
     )
     session.flush()
     plans = select(PlanRow.digest).where(PlanRow.population_id == population_id)
-    own = (Refusal.party_id == caller.id) & Refusal.plan_digest.in_(plans)
-    newest = select(Refusal.id).where(own).order_by(Refusal.id.desc())
+    is_own = (Refusal.party_id == caller.id) & Refusal.plan_digest.in_(plans)
+    newest = select(Refusal.id).where(is_own).order_by(Refusal.id.desc())
     oldest_kept = session.scalars(newest.offset(agency.limits.refusals_kept - 1).limit(1)).one_or_none()
     if oldest_kept is not None:
         session.execute(
-            delete(Refusal).where(own, Refusal.id < oldest_kept).execution_options(synchronize_session=False)
+            delete(Refusal)
+            .where(is_own, Refusal.id < oldest_kept)
+            .execution_options(synchronize_session=False)
         )
 
 
@@ -290,7 +297,7 @@ def _add(
     plan: Plan,
     entry: LedgerEntry,
     content: bytes,
-    examined: Examined,
+    examined: ValidatedRelease,
 ) -> None:
     """Adds the line and the counts."""
     line = LedgerLine(

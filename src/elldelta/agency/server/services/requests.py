@@ -9,7 +9,7 @@ from pydantic import AliasPath, Field
 from sqlalchemy import func, null, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.paging import BEGINNING, LARGEST, Cursor, Page, read_page
+from elldelta.agency.server.paging import FIRST_PAGE, LARGEST, Cursor, Page, read_page
 from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue
 from elldelta.agency.server.services.populations import current_model, find_population
@@ -136,7 +136,7 @@ def _check_columns(wish: Wish, summary: dict[str, Any]) -> None:
 
 
 def list_requests(
-    agency: Agency, caller: Caller, cursor: Cursor = BEGINNING, *, status: RequestStatus | None = None
+    agency: Agency, caller: Caller, cursor: Cursor = FIRST_PAGE, *, status: RequestStatus | None = None
 ) -> Page[RequestView]:
     """The requests that the caller may see, the newest first: a client's own, otherwise all."""
     chosen = _visible(caller)

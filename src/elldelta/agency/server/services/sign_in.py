@@ -44,7 +44,7 @@ def log_in(agency: Agency, token: str, *, address: str) -> str:
         return _begin(session, agency, caller.id, kept)
 
 
-def log_in_elsewhere(agency: Agency, subject: str, *, address: str) -> str:
+def log_in_oidc(agency: Agency, subject: str, *, address: str) -> str:
     """Begins a login of somebody who has signed in at the identity provider.
 
     Args:
@@ -58,10 +58,19 @@ def log_in_elsewhere(agency: Agency, subject: str, *, address: str) -> str:
     with agency.database.writing() as session:
         party = session.scalars(select(Party).where(Party.oidc_subject == subject)).one_or_none()
         if party is not None and party.disabled_at is None:
-            write(session, agency, party.id, "signed in elsewhere", "", address)
+            write(session, agency, party.id, "signed in at the provider", "", address)
             return _begin(session, agency, party.id)
-        write(session, agency, None if party is None else party.id, "sign-in elsewhere failed", "", address)
-    raise NotLoggedInError("You are signed in at the other service, but nobody here is known as you.")
+        write(
+            session,
+            agency,
+            None if party is None else party.id,
+            "sign-in at the provider failed",
+            "",
+            address,
+        )
+    raise NotLoggedInError(
+        "You are signed in at the identity provider, but no party here is linked with you."
+    )
 
 
 def identify_login(agency: Agency, cookie: str) -> Caller | None:
