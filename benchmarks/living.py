@@ -77,9 +77,9 @@ def lived(name, panel):
         before = None
         for period, table in enumerate(tables):
             since = home / f"state_{period - 1}.parquet" if period else None
-            living = ed.Living(home / f"state_{period}.parquet", since=since)
+            updates = ed.UpdatePolicy(home / f"state_{period}.parquet", since=since)
             made = ed.release(
-                table, plan, to=home / f"{period}.parquet", person="person", living=living,
+                table, plan, to=home / f"{period}.parquet", person="person", updates=updates,
                 ledger=ed.Ledger(home / "ledger", name),
             ).manifest  # fmt: skip
             in_class = _classes(made, table, known)
@@ -153,10 +153,10 @@ def cost(n_rows):
             ("plain", "1.parquet", {}),
             ("persons", "1.parquet", {"person": "person"}),
             ("first", "0.parquet",
-             {"person": "person", "ledger": ledger, "living": ed.Living(home / "s0.parquet")}),
+             {"person": "person", "ledger": ledger, "updates": ed.UpdatePolicy(home / "s0.parquet")}),
             ("update", "1.parquet",
              {"person": "person", "ledger": ledger,
-              "living": ed.Living(home / "s1.parquet", since=home / "s0.parquet")}),
+              "updates": ed.UpdatePolicy(home / "s1.parquet", since=home / "s0.parquet")}),
         ):  # fmt: skip
             start = time.perf_counter()
             made = ed.release(home / table_file, plan, to=home / f"{what}_out.parquet", **options)

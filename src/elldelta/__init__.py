@@ -10,7 +10,7 @@ The story, and the names that tell it::
     release = ed.release(hospital_a, plan)                       # an owner's table, generalized and checked
     audit = ed.audit([release, other_release])                   # what an adversary sees who links them
 
-Nouns: `Schema`, `Model`, `Plan`, `Release`, `Ledger`, `Living`, `Audit`. More verbs: `frontier`,
+Nouns: `Schema`, `Model`, `Plan`, `Release`, `Ledger`, `UpdatePolicy`, `Audit`. More verbs: `frontier`,
 `compose` plans; `verify` a release; `audit_before` publishing one, `targets`, `report`; `check` any table.
 Wherever an object is taken, so is the path of its file (`ed.release("a.parquet", "plan.json")`). `connect`
 starts another engine.
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from elldelta.plan.planner import plan as plan
     from elldelta.release.release import Release as Release
     from elldelta.release.release import release as release
-    from elldelta.release.updates import Living as Living
+    from elldelta.release.updates import UpdatePolicy as UpdatePolicy
     from elldelta.release.verification import verify as verify
     from elldelta.schema.schema import Schema as Schema
     from elldelta.schema.schema_file import read_schema as read_schema
@@ -74,7 +74,7 @@ _HOMES = {
     "Audit": "elldelta.audit.result",
     "CsvFormat": "elldelta.files.csv_format",
     "Ledger": "elldelta.ledger.ledger",
-    "Living": "elldelta.release.updates",
+    "UpdatePolicy": "elldelta.release.updates",
     "Model": "elldelta.model.model",
     "Plan": "elldelta.plan.plan",
     "Query": "elldelta.engines.sources",

@@ -53,7 +53,7 @@ class LivingOwners:
             self.plan,
             to=self.folder / f"{name}.parquet",
             person="who",
-            living=ed.Living(
+            updates=ed.UpdatePolicy(
                 self.state(name), since=None if since is None else self.state(since), erase=erase
             ),
             ledger=ledger,

@@ -22,7 +22,7 @@ from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.consistency import sharp_failures
 from elldelta.plan.plan import Plan
-from elldelta.release import Cells, Told
+from elldelta.release import Cells, UpdateSummary
 from elldelta.release.content import content_digest
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema
@@ -114,11 +114,11 @@ def make_update(plan, counts, state, before=None, group_of=None):
     Where there are more records than before, they have come; the others stayed.
     """
     counts = np.asarray(counts, dtype=np.int64)
-    told = Told(digest(state))
+    told = UpdateSummary(digest(state))
     if before is not None:
         old, since = before
         came, went = (Cells.of(np.maximum(more, 0)) for more in (counts - old, old - counts))
-        told = Told(digest(state), digest(since), came, went)
+        told = UpdateSummary(digest(state), digest(since), came, went)
     return make_registration(plan, counts, group_of, told)
 
 

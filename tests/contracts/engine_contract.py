@@ -324,7 +324,7 @@ class EngineContract(Placement):
                     world.plan,
                     to=file,
                     person="who",
-                    living=ed.Living(
+                    updates=ed.UpdatePolicy(
                         state,
                         since=since if period else None,
                         erase=tmp_path / "erase.csv" if period else None,

@@ -285,11 +285,11 @@ def living(bench: Bench) -> dict[str, Any]:
                 table = pd.concat([stay, back, world.born(bench.one(50, 400, 800))], ignore_index=True)
                 tables[owner] = table
             state = [bench.folder / f"state {owner} {number}.parquet" for number in (period, period - 1)]
-            rules = ed.Living(state[0], state[1] if period else None, erase, longest_wait=longest)
+            rules = ed.UpdatePolicy(state[0], state[1] if period else None, erase, longest_wait=longest)
 
             name = f"{owner} {period}"
             options = {
-                "person": "who", "living": rules, "ledger": ed.Ledger(bench.folder / "ledger", owner),
+                "person": "who", "updates": rules, "ledger": ed.Ledger(bench.folder / "ledger", owner),
                 "leave_out": not period,
             }  # fmt: skip
             made = tried(partial(bench.release, table, plan, name, **options))

@@ -19,9 +19,9 @@ CHANCES = np.array([8, 6, 5, 4, 3, 2, 2, 1]) / 31
 class World:
     """People with an age, a sex and a value that never change, and owners who see some of them."""
 
-    def __init__(self, folder, seed, *, ell=3, owners=("a", "b"), n_past=6000, **living):
+    def __init__(self, folder, seed, *, ell=3, owners=("a", "b"), n_past=6000, **policy):
         self.rng = np.random.default_rng(seed)
-        self.folder, self.owners, self.living = folder, owners, living
+        self.folder, self.owners, self.policy = folder, owners, policy
         self.people = self.born(n_past)
         schema = ed.Schema.infer(self.people, ["age", "sex"], "value", widen={"age": "no"})
         model = ed.estimate(self.people, schema)
@@ -60,18 +60,18 @@ class World:
     def publish(self, owner, *, erase=None, table=None):
         """Releases what an owner has now."""
         before = self.period[owner]
-        living = ed.Living(
+        updates = ed.UpdatePolicy(
             self.name("state", owner, before + 1),
             since=None if before < 0 else self.name("state", owner, before),
             erase=erase,
-            **self.living,
+            **self.policy,
         )
         made = ed.release(
             self.tables[owner] if table is None else table,
             self.plan,
             to=self.name("release", owner, before + 1),
             person="who",
-            living=living,
+            updates=updates,
             ledger=ed.Ledger(self.folder / "ledger", owner),
         )
         self.period[owner] += 1

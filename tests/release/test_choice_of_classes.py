@@ -169,9 +169,9 @@ def test_what_theorem_k_does_not_cover_is_refused_with_a_ledger(tmp_path):
     movers = replace(MOVING, movers="any", promise="", conditions=())
     with pytest.raises(ParameterError, match="people move and a ledger"):
         ed.release(APART, movers, ledger=book, **files)
-    living = {"living": ed.Living(tmp_path / "state.parquet"), "person": "who"}
+    updates = {"updates": ed.UpdatePolicy(tmp_path / "state.parquet"), "person": "who"}
     with pytest.raises(ParameterError, match="published again have fixed classes"):
-        ed.release(APART.assign(who=range(12)), MOVING, ledger=book, **files, **living)
+        ed.release(APART.assign(who=range(12)), MOVING, ledger=book, **files, **updates)
     assert not list(tmp_path.iterdir())
 
 

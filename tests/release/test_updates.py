@@ -113,7 +113,7 @@ def next_release(world, owner="a", **changes):
         world.plan,
         to=world.folder / "next.parquet",
         person=changes.get("person", "who"),
-        living=ed.Living(**options),
+        updates=ed.UpdatePolicy(**options),
         ledger=ed.Ledger(world.folder / changes.get("ledger", "ledger"), changes.get("owner", owner)),
         leave_out=changes.get("leave_out", False),
     )
@@ -167,16 +167,16 @@ def test_persons_are_told_apart_as_before(lived):
 
 
 def test_what_a_series_needs_is_told(lived, tmp_path):
-    living = ed.Living(tmp_path / "s.parquet")
+    updates = ed.UpdatePolicy(tmp_path / "s.parquet")
     for arguments in ({"person": "who"}, {"ledger": ed.Ledger(tmp_path / "l", "a")}):
         with pytest.raises(ParameterError, match="needs a ledger, and a column"):
-            ed.release(lived.tables["a"], lived.plan, to=tmp_path / "r.parquet", living=living, **arguments)
+            ed.release(lived.tables["a"], lived.plan, to=tmp_path / "r.parquet", updates=updates, **arguments)
     with pytest.raises(ParameterError, match="erased"):
-        ed.Living("s", erase="people.csv")
+        ed.UpdatePolicy("s", erase="people.csv")
     with pytest.raises(ParameterError, match="left out of the first release"):
         next_release(lived, leave_out=True)
     with pytest.raises(ParameterError):
-        ed.Living("s", longest_wait=0)
+        ed.UpdatePolicy("s", longest_wait=0)
 
 
 def test_who_must_go_is_gone_from_release_and_state(tmp_path):

@@ -27,11 +27,11 @@ from elldelta.release import (
     Cells,
     Published,
     Revision,
-    Told,
+    UpdateSummary,
     check_updatable,
     is_cut,
     open_published,
-    read_told,
+    read_update_summary,
     verify_published,
 )
 
@@ -72,14 +72,14 @@ class Registration:
     content_digest: str
     merged: tuple[tuple[int, ...], ...]
     cells: Cells
-    update: Told | None = None
+    update: UpdateSummary | None = None
 
     def __post_init__(self) -> None:
         if not is_digest(self.plan_digest) or not is_digest(self.content_digest):
             raise ParameterError("A registration names its plan and its content by their digests.")
 
     @classmethod
-    def of(cls, published: Published, update: Told | None = None) -> Self:
+    def of(cls, published: Published, update: UpdateSummary | None = None) -> Self:
         """The registration of a release that was read."""
         return cls(
             published.manifest.plan_digest,
@@ -185,7 +185,7 @@ def registration_of(
             found="Its manifest names a line of a ledger that is a file.",
             remedy="Register series that were begun with a copy of the agency's ledger.",
         )
-    update = None if state is None else read_told(state, plan)
+    update = None if state is None else read_update_summary(state, plan)
     revision = revision_of(update, _by_first_class(published))
     if revision is not None and not _is_described(revision, published.manifest.update or {}):
         raise FileError(

@@ -16,7 +16,7 @@ from elldelta.core.partition import grouping_from_merged
 from elldelta.core.updates import Groups
 from elldelta.errors import FileError, RefusedError
 from elldelta.ledger import Admission
-from elldelta.release import Revision, Told
+from elldelta.release import Revision, UpdateSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from elldelta.ledger import LedgerEntry
 
 
-def revision_of(update: Told | None, counts: NDArray[np.int64]) -> Revision | None:
+def revision_of(update: UpdateSummary | None, counts: NDArray[np.int64]) -> Revision | None:
     """What a registration says has changed; None for a release that stands by itself.
 
     Args:

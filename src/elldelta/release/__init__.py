@@ -15,8 +15,8 @@ from elldelta.release.content import (
 )
 from elldelta.release.manifest import Manifest, manifest_path, read_manifest, recomputed
 from elldelta.release.published import Located, Published, each_once, locate_all, open_published
-from elldelta.release.state import Cells, Told, read_told
-from elldelta.release.updates import Living, Revision, check_updatable
+from elldelta.release.state import Cells, UpdateSummary, read_update_summary
+from elldelta.release.updates import Revision, UpdatePolicy, check_updatable
 from elldelta.release.verification import Verification, is_cut, verify, verify_published
 from elldelta.rooms import make_callable
 

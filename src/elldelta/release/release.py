@@ -29,7 +29,7 @@ from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Coins, Publishable, check_choice, publishable
 from elldelta.release.quarantine import write_quarantine
 from elldelta.release.rows import released_rows, write_release
-from elldelta.release.updates import Comparison, Living, check_living
+from elldelta.release.updates import Comparison, UpdatePolicy, check_update_policy
 
 if TYPE_CHECKING:
     import os
@@ -113,7 +113,7 @@ def release(
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
     person: str | None = None,
-    living: Living | None = None,
+    updates: UpdatePolicy | None = None,
     quarantine: str | os.PathLike[str] | None = None,
     show_values: ShowValues | None = None,
     ledger: AdmittingLedger | None = None,
@@ -140,7 +140,7 @@ def release(
             {"sex": {"female": "F"}}. Texts are compared without spaces around them.
         person: The column that tells persons apart, if some have several records. The release then shows each
             person's value once; witnesses and classes need so many persons. The column is never written.
-        living: For a table that is published again and again: where its state is, and the rules. Needs
+        updates: For a table that is published again and again: where its state is, and the rules. Needs
             `person` and `ledger`.
         quarantine: A file for records with a value outside its domain, which holds personal data; without it
             a table with such records is refused.
@@ -173,9 +173,9 @@ def release(
     check_choice(known, leave_out=leave_out, has_coins=coins is not None)
     if person is not None:
         check_person(person, known.schema.columns)
-    if living is not None:
-        check_living(living, known, person, has_ledger=ledger is not None)
-        if leave_out and living.since is not None:
+    if updates is not None:
+        check_update_policy(updates, known, person, has_ledger=ledger is not None)
+        if leave_out and updates.since is not None:
             raise ParameterError(
                 "Classes are left out of the first release of a table only.",
                 found="An update withholds classes by its own rules.",
@@ -183,9 +183,9 @@ def release(
             )
     if known.moving is not None:
         _check_moving(known, person, has_ledger=ledger is not None)
-    files = [*_files(place, apart), *([] if living is None else [living.state])]
+    files = [*_files(place, apart), *([] if updates is None else [updates.state])]
     keys = () if key is None or isinstance(key, PrivateKey) else (Path(key),)
-    plan_files = (*plan_files, *keys, *(() if living is None else living.inputs))
+    plan_files = (*plan_files, *keys, *(() if updates is None else updates.inputs))
     outputs = [*files, *(ledger.files if ledger else ())]
     _check_apart(outputs, plan_files)
     with running(engine) as active:
@@ -208,8 +208,8 @@ def release(
                 counted,
                 person,
                 progress,
-                keep=living is not None,
-                once=living is None or living.since is None,
+                keep=updates is not None,
+                once=updates is None or updates.since is None,
             )
         book: Any
         with nullcontext() if ledger is None else ledger.open(known) as book:
@@ -222,16 +222,16 @@ def release(
                 # As it stood before the owner's release, if that is made again: so that it is the same.
                 state=None if ledger is None else book.before(ledger.owner).state,
             )
-            commit = None if ledger is None else _Commit(book, ledger, living, overwrite=overwrite)
-            if living is None:
+            commit = None if ledger is None else _Commit(book, ledger, updates, overwrite=overwrite)
+            if updates is None:
                 content = computed(lambda _: decided(), None)
                 manifest = describe(known, content, None if commit is None else commit.admit(content))
             table = None
             with AtomicFiles(overwrite=overwrite, place=commit.place if commit else None) as staging:
-                if living is not None and commit is not None:
-                    compared = Comparison(living, counted, known, commit.owner, person or "")
-                    begin = decided if living.since is None else None
-                    content, manifest = _revised(compared, begin, commit, staging, living.state)
+                if updates is not None and commit is not None:
+                    compared = Comparison(updates, counted, known, commit.owner, person or "")
+                    begin = decided if updates.since is None else None
+                    content, manifest = _revised(compared, begin, commit, staging, updates.state)
                 if place is None:
                     table = from_arrow(released_rows(content).to_table(), opened.given)
                 else:
@@ -281,14 +281,14 @@ class _Commit:
         self,
         book: Any,  # noqa: ANN401 (an open ledger)
         ledger: AdmittingLedger,
-        living: Living | None,
+        updates: UpdatePolicy | None,
         *,
         overwrite: bool,
     ) -> None:
         self.owner = ledger.owner
         # A ledger that writes nothing says whether a release would be admitted, and that is all.
         self.place = self._place if ledger.files else None
-        self._first = None if living is None else living.state
+        self._first = None if updates is None else updates.state
         self.book = book
         self._overwrite = overwrite
         self._admission: Any = None

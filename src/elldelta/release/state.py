@@ -83,7 +83,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Told:
+class UpdateSummary:
     """What an agency is told of a table that is published again: numbers of records, nothing about a person.
 
     Attributes:
@@ -141,7 +141,7 @@ class StateHead:
         return {**fields_of(self), "came": self.came.to_dict(), "went": self.went.to_dict()}
 
 
-def read_told(path: Path, plan: Plan) -> Told:
+def read_update_summary(path: Path, plan: Plan) -> UpdateSummary:
     """What a state says for an agency.
 
     Raises:
@@ -155,7 +155,7 @@ def read_told(path: Path, plan: Plan) -> Told:
             remedy="Give the state that was written with the release.",
         )
     try:
-        return Told(state_digest(path), head.since, head.came, head.went)
+        return UpdateSummary(state_digest(path), head.since, head.came, head.went)
     except ParameterError as problem:
         raise changed(f"The state {path}", problem.problem) from None
 

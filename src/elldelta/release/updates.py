@@ -55,7 +55,7 @@ _HOLD, _CHANGE, _WITHHOLD = range(3)
 
 
 @dataclass(frozen=True)
-class Living:
+class UpdatePolicy:
     """How an owner publishes a table again and again; with a ledger, and with the persons counted.
 
     Attributes:
@@ -104,7 +104,7 @@ class Revision:
     state: str
 
 
-def check_living(living: Living, plan: Plan, person: str | None, *, has_ledger: bool) -> None:
+def check_update_policy(updates: UpdatePolicy, plan: Plan, person: str | None, *, has_ledger: bool) -> None:
     """Refuses what cannot be published again, before anything is read."""
     if person is None or not has_ledger:
         raise ParameterError(
@@ -147,8 +147,10 @@ class Comparison:
         since: The digest of the state that was given; empty for a first release.
     """
 
-    def __init__(self, living: Living, counted: CountedTable, plan: Plan, owner: str, person: str) -> None:
-        self._living = living
+    def __init__(
+        self, updates: UpdatePolicy, counted: CountedTable, plan: Plan, owner: str, person: str
+    ) -> None:
+        self._updates = updates
         self._counted = counted
         self.plan = plan
         self._owner = owner
@@ -301,7 +303,7 @@ class Comparison:
         """Opens the state, if it is the one that the ledger names, and returns its relation."""
         import pyarrow.parquet as pq
 
-        path = self._living.since
+        path = self._updates.since
         if path is None:
             raise InternalError("There is no state to compare with.")
         source = f"The state {path}"
@@ -332,10 +334,10 @@ class Comparison:
 
         from elldelta.engines.duckdb import connect
 
-        if self._living.erase is None:
+        if self._updates.erase is None:
             return self._put(who=pa.array([], pa.string()))
         with connect() as engine:
-            table = engine.open(self._living.erase)
+            table = engine.open(self._updates.erase)
             listed = replace(
                 table, relation=self._people(table), columns=(TableColumn("who", "text"),), n_rows=None
             )
@@ -363,7 +365,7 @@ class Comparison:
 
     def _decide(self, found: _Outcomes, persons: NDArray[np.int64], state: LedgerState) -> NDArray[np.int64]:
         """Which classes change, stay as they are, or are withheld."""
-        plan, groups, longest_wait = self.plan, found.groups, self._living.longest_wait
+        plan, groups, longest_wait = self.plan, found.groups, self._updates.longest_wait
         alone = Partition(np.arange(plan.n_classes))
         tables = np.stack([found.if_changed, groups.joiners, groups.leavers, groups.stayers])
         # One person may have many values: each group needs as many persons as a table of its own.

@@ -110,15 +110,15 @@ def _release(
     """Apply a plan to your own records and write the release with its manifest."""
     from elldelta.plan.signature import given_plan
     from elldelta.release.release import release
-    from elldelta.release.updates import Living
+    from elldelta.release.updates import UpdatePolicy
 
     source = tables.source(sources)
     known_before = _size(ledger)
     columns, values = _mapped(names)
     book = _ledger(ledger, ledger_copy, owner)
-    living = None
+    updates = None
     if state is not None:
-        living = Living(state, since, erase, longest_wait)
+        updates = UpdatePolicy(state, since, erase, longest_wait)
         if state.resolve().parent == target.resolve().parent:
             output.print_note("Note: the state is personal data. Do not publish the folder of this release.")
     elif since is not None or erase is not None:
@@ -137,7 +137,7 @@ def _release(
             columns=columns,
             values=values,
             person=person,
-            living=living,
+            updates=updates,
             quarantine=quarantine,
             show_values=output.show_values if show_values else None,
             ledger=book,
