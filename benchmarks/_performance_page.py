@@ -4,8 +4,6 @@ from benchmarks._words import NOTICE, facts, grown, number, page, seconds, share
 
 FINE = "120,000 combinations"
 UNCHANGED = "only checks: the table is diverse as it is"
-LARGE = 1_000_000
-"""Smaller tables are measured, too, but no promise is about them."""
 LIMITS = {
     "tables": "Tables of records, beside DuckDB's own COPY and GROUP BY",
     "audit": "Audits by labels alone, beside the bare GROUP BY of all releases",
@@ -45,11 +43,8 @@ def _introduction(snapshot):
     machine = first["machine"]
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
     return f"""
-All numbers on this page were measured and written here by `make bench`; none is typed by hand. The snapshot
-that they come from is `docs/performance/results.json`, from which `make performance` makes the page again.
-What plans and other tools leave of people's privacy is measured in [the arena](arena.md).
-
-They come from one machine: {machine["cores"]} cores, {machine["memory_gib"]} GiB of memory,
+All numbers on this page were measured by `make bench`; none is typed by hand. They come from one machine:
+{machine["cores"]} cores, {machine["memory_gib"]} GiB of memory,
 {machine["system"]} on {machine["processor"]}, Python {machine["python"]}, {packages}. Times differ
 between machines; ratios much less, because both sides of a ratio were measured in the same run. These are
 single measurements, not a study with error bars. {_runs(snapshot)}
@@ -69,41 +64,45 @@ def _runs(snapshot):
             "an earlier state of the software, and the machine did other work during most of them."
         )
     hours = sum(run["passed_seconds"] for run in runs)
-    said = (
+    origin = (
         f"All come from one complete run of `make bench` on {began.pop()} UTC, which took {seconds(hours)}."
     )
     cores = next(iter(snapshot.values()))["machine"]["cores"]
     load = sum(run["load"] for run in runs) / len(runs) - 1  # the benchmarks themselves are one of them
     if load > BUSY * cores:
-        said += (
+        origin += (
             f" **The machine was busy**: besides the benchmarks {significant(load)} programs wanted its "
             f"{cores} cores on average, so that times that pass are too long."
         )
-    return said
+    return origin
 
 
 def _short(snapshot):
+    """One line per question; the tables below have the rest."""
     lines = [
         f"- {what}: {significant(ratio)} times as long."
         for what, ratio in _ratios(snapshot, "tables")
         if what.startswith("release") and "memory" not in what
     ]
+    checked = [row for row in facts(snapshot, "checking", "checking") if row["tool"] == "pycanon"]
     lines += [
-        f"- {_faster('Verifying', own, row, 'pycanon')}"
-        for row in facts(snapshot, "checking", "checking")
-        if row["tool"] == "pycanon"
-        and row["records"] >= LARGE
-        and (own := _partner(snapshot, "checking", row, "verify"))
+        f"- {_faster('Verifying', partner, row, 'pycanon')}"
+        for row in checked[-1:]
+        if (partner := _partner(snapshot, "checking", row, "verify"))
     ]
     for row in facts(snapshot, "anonymizing", "anonymizing"):
-        if row["tool"] in {"anjana", "anonypyx"} and row["records"] == LARGE:
+        if row["tool"] in {"anjana", "anonypyx"} and row.get("fine"):
             lines += [f"- {line}" for line in _anonymized(snapshot, row)]
-    lines += [
-        f"- Two tables anonymized by {row['tool']}, then linked: {share(row['below_ell'])} of the people in "
-        f"both are left with fewer values than was asked for, {share(row['one_value'])} with a single one."
+    linked = [
+        f"{share(row['below_ell'])} by {row['tool']}"
         for row in facts(snapshot, "linking", "linking")
         if "problem" not in row
     ]
+    if linked:
+        lines.append(
+            "- Two tables anonymized with ℓ = 5, then linked: people in both who are left with fewer than "
+            f"five values, {', '.join(linked)}."
+        )
     return "\n".join(lines)
 
 
@@ -117,17 +116,17 @@ def _missed(snapshot):
     ]
     if not rows:
         return "Every ratio was within what is allowed. " + _unasked(snapshot)
-    said = "These ratios exceed what the project asks for. `make bench` ends with an error because of them."
-    return said + "\n\n" + table(("Compared", "ratio", "at most"), rows)
+    reason = "These ratios exceed what the project asks for. `make bench` ends with an error because of them."
+    return reason + "\n\n" + table(("Compared", "ratio", "at most"), rows)
 
 
 def _unasked(snapshot):
     """What has no limit or was not measured, so that nobody takes it for reached."""
-    said = "No limit is set for anonymizing with planning included, nor where another tool only checks."
+    unlimited = "No limit is set for anonymizing with planning included, nor where another tool only checks."
     steps = {(row["step"], row["records"]) for row in facts(snapshot, "tables", "tables")}
-    if ("release", 100 * LARGE) not in steps:
-        said += " Releasing a hundred million records was not compared with COPY here."
-    return said
+    if ("release", 100_000_000) not in steps:
+        unlimited += " Releasing a hundred million records was not compared with COPY here."
+    return unlimited
 
 
 def _anonymized(snapshot, row):
@@ -141,8 +140,8 @@ def _faster(doing, own, peer, tool):
     records = number(peer["records"]) + " records" + (f" ({FINE})" if peer.get("fine") else "")
     if "seconds" in peer:
         ratio = significant(peer["seconds"] / own["seconds"])
-        said = f", which {UNCHANGED}" if peer.get("unchanged") else ""
-        return f"{doing} {records}: {ratio} times as fast as {tool}{said}."
+        only = f", which {UNCHANGED}" if peer.get("unchanged") else ""
+        return f"{doing} {records}: {ratio} times as fast as {tool}{only}."
     if "at_least_seconds" in peer:
         ratio = significant(peer["at_least_seconds"] / own["seconds"])
         return f"{doing} {records}: at least {ratio} times as fast as {tool}, which {peer['problem']}."
@@ -223,18 +222,16 @@ Both find the same sets.
     yield """
 ### What is left after linking
 
-Two owners with 30,000 records each share 1000 people. Each table is anonymized with ℓ = 5, by each tool,
-and the two releases are linked with `elldelta audit`. What counts in the end is how many values are left
-for a person who is in both. NCP is the information that a single release loses: 0 shows everything, 1
-nothing.
+Two owners with 30,000 records each share 1000 people. Each tool anonymizes both tables with ℓ = 5, and
+`elldelta audit` links the two releases. NCP is the information that a single release loses: 0 shows
+everything, 1 nothing.
 """
     yield "![Values left for people in both releases, by tool](performance/linking.svg)"
     yield _linking_table(snapshot)
     yield """
-A tool that looks at one table only can keep more classes, and loses less information in that one release.
-That is what its NCP shows, and it is paid for when a second release exists. Levels of a hierarchy that
-are the same for a whole column often come out the same for both tables, which is why linking does little
-harm there; nothing promises that they do.
+A tool that looks at one table only can keep more classes, and pays when a second release exists. Levels of a
+hierarchy that are the same for a whole column often come out the same for both tables, which is why linking
+does little harm there; nothing promises that they do. [The arena](arena.md) measures this on six real tables.
 """
 
 
