@@ -51,7 +51,7 @@ def test_what_looks_wrong_is_said():
         "number: every record has its own value",
         "age: 999 may stand for",
         "born: looks like dates",
-        "zero: everything is in one position",
+        "zero has a single value",
         "place: 1 values differ in spelling only",
         "patient_id: 40 records have 20 different",
     ):

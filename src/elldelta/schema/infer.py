@@ -127,7 +127,7 @@ def propose(
         if _is_age(name, profile.domain) and not is_sensitive and name not in changes:
             found_here.append(
                 (
-                    f"{name}: changes with every birthday, and a promise about several releases ends there.",
+                    f"{name} changes every birthday, so the promise would not carry over to later releases.",
                     "Use a column with the year of birth instead, or declare it with `changes = true` in the "
                     "schema",
                 )

@@ -106,11 +106,11 @@ class Profile:
                 f'If the others cannot occur: `bins={{"{name}": "values"}}`',
             )
         if self.is_like_dates:
-            yield f"{name}: looks like dates, but is read as text.", "Write dates as YYYY-MM-DD."
+            yield f"{name} looks like dates, but is read as text.", "Write dates as YYYY-MM-DD."
         if domain.size == 1:
             yield (
-                f"{name}: everything is in one position, which tells nothing.",
-                "Leave it out, or give `bins`.",
+                f"{name} has a single value, which tells nothing.",
+                "Choose another column, or give `bins`.",
             )
         if isinstance(domain, Categories):
             folded = {unicodedata.normalize("NFKC", value).strip().casefold() for value in domain.values}
@@ -378,8 +378,8 @@ def warned_of(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
         case Integers(first, _, 1):
             values = [str(first + place) for place in places]
     return tuple(
-        f"{column.name}: {value} may stand for a missing value. It counts as a value that protects people. "
-        "If it is none, list it in the schema under missing instead of values, and count again."
+        f"{column.name}: {value} may stand for a missing value. Now it counts as a value that protects "
+        "people. If it means missing, list it in the schema under missing instead of values, and count again."
         for value in codes_among(values)
     )
 
