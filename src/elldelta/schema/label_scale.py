@@ -50,17 +50,12 @@ def find_scale(entries: list[Entry], known: Sequence[str], rules: ColumnRules) -
             entry.reading = reading
             if reading is not None:
                 entry.is_plain = reading.is_plain
-                entry.problem = "" if rules.kind != "auto" or _comma(reading) else reading.doubt
-                if _comma(reading) and rules.separators != "sets":
-                    entry.problem = reading.doubt
+                is_asked = rules.separators != "sets" if reading.is_comma_unclear else rules.kind == "auto"
+                entry.problem = reading.doubt if is_asked else ""
             elif not entry.members:
                 entry.problem = f"it is no {scale} and no range of them"
         return scale
     return "text"
-
-
-def _comma(reading: Reading) -> bool:
-    return reading.doubt.startswith("the comma")
 
 
 def read_on_scale(scale: Scale, entries: list[Entry], known: Sequence[str]) -> tuple[str, list[bool]]:

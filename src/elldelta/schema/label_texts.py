@@ -180,8 +180,9 @@ def read_closed(entries: list[Entry], rules: ColumnRules) -> list[bool]:
         if found is None:
             entry.problem = "it is no value of the column, or no set of them"
         else:
-            places, entry.meaning = found
-            entry.places, entry.is_plain = _as_runs(sorted(places)), entry.meaning == PLAIN
+            places, meaning = found
+            entry.places, entry.is_plain = _as_runs(sorted(places)), meaning is None
+            entry.meaning = meaning or PLAIN
     return [True] * len(rules.values)
 
 
@@ -200,12 +201,15 @@ class _Declared:
         self._sorted = sorted(self.place_of)
         self._groups = groups
 
-    def read(self, text: str) -> tuple[list[int], str] | None:
-        """The places of the values that a label names, and its meaning; None if it names none."""
+    def read(self, text: str) -> tuple[list[int], str | None] | None:
+        """The places of the values that a label names, and its meaning, None for a value itself.
+
+        None if it names no value.
+        """
         value = parse_category(text)
         for one in (value, text):
             if one in self.place_of and text not in self._groups:
-                return [self.place_of[one]], PLAIN
+                return [self.place_of[one]], None
         ends = [self.place_of.get(end) for end in parse_category_run(text) or ()] if self._is_ordered else []
         if len(ends) == 2 and ends[0] is not None and ends[1] is not None and ends[0] <= ends[1]:
             run = range(ends[0], ends[1] + 1)

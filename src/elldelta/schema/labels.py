@@ -169,11 +169,13 @@ class Reading:
         spans: One of these.
         is_plain: Whether it is one value, as a person has it.
         doubt: Why this reading may be wrong; empty if it is the only one on this scale.
+        is_comma_unclear: Whether the doubt is about a comma, which may be part of one number.
     """
 
     spans: tuple[Span, ...]
     is_plain: bool = False
     doubt: str = ""
+    is_comma_unclear: bool = False
 
 
 def normalized(text: str) -> str:
@@ -207,7 +209,7 @@ def looks_generalized(text: str) -> bool:
     for scale in ("number", "date"):
         reading = read_on(scale, text)
         if reading is not None and not reading.is_plain:
-            return not reading.doubt.startswith("the comma")  # 1,5 may be a value
+            return not reading.is_comma_unclear  # 1,5 may be a value
     return bool(_BRACKETS.fullmatch(text)) or bool(re.fullmatch(r"[<>]=?.*|.*[0-9]\+", text, re.DOTALL))
 
 
@@ -379,7 +381,7 @@ def _members(scale: Scale, text: str) -> Reading | None:
     found = tuple(span for span in spans if span is not None)
     if not found or len(found) < len(spans):
         return None
-    return Reading(found, doubt=doubt or _zeros(scale, *(members or ())))
+    return Reading(found, doubt=doubt or _zeros(scale, *(members or ())), is_comma_unclear=bool(doubt))
 
 
 def _two_ends(
