@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elldelta.audit.evidence import Evidence
+from elldelta.audit.overlay import Overlay
 from elldelta.audit.releases import ForeignColumns, read_release
 from elldelta.audit.targets import find_people
 from elldelta.engines.duckdb import connect
@@ -79,13 +79,13 @@ def candidates(releases, people, columns, sensitive, texts):
     linked = ForeignColumns(tuple(columns), sensitive, rules=rules)
     with connect() as engine:
         read = [read_release(engine.open(Path(path)), str(path), linked) for path in releases]
-    evidence = Evidence.from_releases(read, linked, people=table)
-    found = find_people(evidence, table)
+    overlay = Overlay.from_releases(read, linked, people=table)
+    found = find_people(overlay, table)
     assert found.person.tolist() == list(range(table.num_rows)), "everybody lies in one cell"
     left = np.logical_and.reduce(
         [shown[rows] > 0 for shown, rows in zip(found.tables, found.rows.T, strict=True)]
     )
-    return left, evidence.values
+    return left, overlay.values
 
 
 def timed(call):

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elldelta.audit.evidence import Evidence
+from elldelta.audit.overlay import Overlay
 from elldelta.audit.releases import ForeignColumns, read_release
 from elldelta.core.linkage import link
 from elldelta.engines.duckdb import connect
@@ -75,8 +75,8 @@ def audit_all(paths):
     with connect() as engine:
         start = time.perf_counter()
         read = [read_release(engine.open(path), path.name, COLUMNS) for path in paths]
-        evidence = Evidence.from_releases(read, COLUMNS)
-        link(evidence.releases)
+        overlay = Overlay.from_releases(read, COLUMNS)
+        link(overlay.releases)
         seconds = time.perf_counter() - start
     gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return seconds, gib, len(evidence.linked)
+    return seconds, gib, len(overlay.linked)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from benchmarks._adult import ADULT, adult_model
 from benchmarks._processes import run_peer
 from benchmarks._publishing import by_class, publish
-from elldelta.audit.evidence import Evidence
+from elldelta.audit.overlay import Overlay
 from elldelta.audit.releases import ForeignColumns, read_release
 from elldelta.engines.duckdb import connect
 from elldelta.model.model import estimate
@@ -59,7 +59,7 @@ def peer_left(releases, people, columns, sensitive):
         tables = [engine.open(pa.Table.from_pandas(item, preserve_index=False)) for item in releases]
         read = [read_release(table, f"{i}", linked) for i, table in enumerate(tables)]
     known = pa.Table.from_pandas(people[list(columns)].astype(str), preserve_index=False)
-    found = Evidence.from_releases(read, linked, people=known).find(known)
+    found = Overlay.from_releases(read, linked, people=known).find(known)
     assert found.person.tolist() == list(range(len(people))), "everybody lies in one cell"
     left = None
     for table, rows in zip(found.tables, found.rows.T, strict=True):

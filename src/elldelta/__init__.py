@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from elldelta.audit.audit import audit_before as audit_before
     from elldelta.audit.audit import targets as targets
     from elldelta.audit.check import check as check
+    from elldelta.audit.evidence import evidence as evidence
     from elldelta.audit.result import Audit as Audit
     from elldelta.audit.result import report as report
-    from elldelta.audit.sign_off import evidence as evidence
     from elldelta.engines import connect as connect
     from elldelta.engines.sources import Query as Query
     from elldelta.engines.sources import TableName as TableName
@@ -87,7 +87,7 @@ _HOMES = {
     "compose": "elldelta.plan.compose",
     "connect": "elldelta.engines",
     "estimate": "elldelta.model.model",
-    "evidence": "elldelta.audit.sign_off",
+    "evidence": "elldelta.audit.evidence",
     "frontier": "elldelta.plan.frontier",
     "merge_models": "elldelta.model.model",
     "plan": "elldelta.plan.planner",

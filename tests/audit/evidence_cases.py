@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import elldelta as ed
-from elldelta.audit.sign_off import evidence, write_form
+from elldelta.audit.evidence import evidence, write_form
 from elldelta.files import PrivateKey
 
 AGES = 12

@@ -8,7 +8,7 @@ from fractions import Fraction
 from tests.audit.evidence_cases import AGES
 
 import elldelta as ed
-from elldelta.audit import officers
+from elldelta.audit import evidence_page
 from elldelta.audit.result import LIMITS
 
 
@@ -357,7 +357,7 @@ def _word(truth, match):
 
 
 STATIC = {
-    *officers._NOT_PROMISED,
+    *evidence_page._NOT_PROMISED,
     *LIMITS,
     "Columns that are not listed are not published. The reasons are the publisher's.",
     "What must be true for that:",

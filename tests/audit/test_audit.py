@@ -13,7 +13,7 @@ from tests.oracles import foreign as definition
 from tests.switch import quick_or_all
 
 import elldelta as ed
-from elldelta.audit.audit import Reading, audit, audit_before
+from elldelta.audit.audit import ReleaseReader, audit, audit_before
 from elldelta.audit.releases import ForeignColumns
 from elldelta.audit.targets import find_people, values_left
 from elldelta.engines.duckdb import connect
@@ -135,16 +135,16 @@ def test_targets_are_left_with_what_some_combination_that_fits_leaves(engine, se
     releases = [random_release(rng, disjoint=seed % 3 == 0) for _ in range(rng.randrange(1, 3))]
     known = [(rng.choice([*AGES, None]), rng.choice([*JOBS, None])) for _ in range(12)]
     people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
-    reading = Reading(foreign=COLUMNS, engine=engine)
-    evidence = reading.gather([table_of(release) for release in releases], people)
-    found = values_left(evidence, find_people(evidence, people))
+    reading = ReleaseReader(foreign=COLUMNS, engine=engine)
+    overlay = reading.gather([table_of(release) for release in releases], people)
+    found = values_left(overlay, find_people(overlay, people))
     for person, (age, job) in enumerate(known):
         fitting = [where for where in COMBINATIONS if age in (None, where[0]) and job in (None, where[1])]
         rows = [
             [min(numbers) for numbers in zip(*(shown(each, where) for each in releases), strict=True)]
             for where in fitting
         ]
-        counts = dict(zip(evidence.values, found[person].tolist(), strict=True))
+        counts = dict(zip(overlay.values, found[person].tolist(), strict=True))
         for place, value in enumerate(VALUES):
             most = max(row[place] for row in rows)
             assert (counts.get(value, 0) > 0) == (most > 0)
@@ -160,11 +160,13 @@ def test_targets_who_move_are_looked_for_where_they_are_in_each_release(engine, 
     known = [(rng.choice(AGES), rng.choice(AGES), rng.choice(JOBS)) for _ in range(20)]
     first, second, job = (list(column) for column in zip(*known, strict=True))
     people = pa.table({"age": first, "age@2": second, "job": job, "name": list(range(20))})
-    evidence = Reading(foreign=COLUMNS, engine=engine).gather([table_of(each) for each in releases], people)
-    found = values_left(evidence, find_people(evidence, people))
+    overlay = ReleaseReader(foreign=COLUMNS, engine=engine).gather(
+        [table_of(each) for each in releases], people
+    )
+    found = values_left(overlay, find_people(overlay, people))
     for person, (before, after, same) in enumerate(known):
         rows = [shown(releases[0], (before, same)), shown(releases[1], (after, same))]
-        counts = dict(zip(evidence.values, found[person].tolist(), strict=True))
+        counts = dict(zip(overlay.values, found[person].tolist(), strict=True))
         for place, value in enumerate(VALUES):
             assert counts.get(value, 0) == min(row[place] for row in rows)
     total = audit(
@@ -228,8 +230,8 @@ def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     tables = [table_of(release) for release in releases]
     known = [(rng.choice([*AGES, None]), rng.choice([*JOBS, None])) for _ in range(12)]
     people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
-    by_schema = Reading(schema=own_schema(), engine=engine).gather(tables, people)
-    by_labels = Reading(foreign=COLUMNS, engine=engine).gather(tables, people)
+    by_schema = ReleaseReader(schema=own_schema(), engine=engine).gather(tables, people)
+    by_labels = ReleaseReader(foreign=COLUMNS, engine=engine).gather(tables, people)
     first = audit(tables, ell=3, schema=own_schema(), engine=engine)
     second = audit(tables, ell=3, foreign=COLUMNS, engine=engine)
     assert first.exposure == second.exposure
@@ -289,7 +291,7 @@ def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(eng
         *as_plain([theirs]),
     ]
     people = pa.table({"age": [age for age, _ in COMBINATIONS], "job": [job for _, job in COMBINATIONS]})
-    evidence = Reading(engine=engine).gather([own, table_of(theirs)], people)
+    overlay = ReleaseReader(engine=engine).gather([own, table_of(theirs)], people)
     result = audit([own, table_of(theirs)], ell=3, engine=engine)
     cells = range(len(COMBINATIONS))
     fewest = [oracle.fewest_in_any_group(plain, cell) for cell in cells]
@@ -298,7 +300,7 @@ def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(eng
     assert result.diversity_min_any == min(n for n in fewest if n)
     assert result.diversity_min == min((n for n in left if n), default=None)
     assert result.n_values == len(VALUES)
-    assert np.count_nonzero(values_left(evidence, find_people(evidence, people)), axis=1).tolist() == left
+    assert np.count_nonzero(values_left(overlay, find_people(overlay, people)), axis=1).tolist() == left
     assert "1 releases" not in str(result.assumptions)
     assert any("no manifest says so" in line for line in result.assumptions)
     again = audit([own, own], ell=3, engine=engine)  # each found by its combination, or laid by its classes
@@ -446,7 +448,7 @@ def test_table_2_of_the_paper(engine):
     assert result.diversity_min == 1
     assert result.share_exposed == 1.0
     people = pa.table({"gender": ["Female"], "postal_code": ["560010"]})
-    evidence = Reading(foreign=columns, engine=engine).gather([first, second], people)
-    left = values_left(evidence, find_people(evidence, people))[0]
-    assert dict(zip(evidence.values, left.tolist(), strict=True))["cervical cancer"] == 1
+    overlay = ReleaseReader(foreign=columns, engine=engine).gather([first, second], people)
+    left = values_left(overlay, find_people(overlay, people))[0]
+    assert dict(zip(overlay.values, left.tolist(), strict=True))["cervical cancer"] == 1
     assert left.sum() == 1

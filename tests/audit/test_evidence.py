@@ -1,259 +1,323 @@
-"""Releases laid over each other by their labels, against enumeration of every combination."""
+"""Evidence for those who sign: what the folder holds, what it refuses, and that it says what was found."""
 
-import itertools
-import random
-from dataclasses import replace
+import datetime as dt
+import json
+import re
+import shutil
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from tests.oracles import foreign as oracle
-from tests.switch import quick_or_all
+from tests.release.hospital_tables import make_rows, write_parquet
 
-from elldelta.audit.evidence import Evidence
-from elldelta.audit.releases import ForeignColumns, read_release, understand
-from elldelta.audit.targets import find_people
-from elldelta.engines.duckdb import connect
-from elldelta.errors import DataError, ParameterError
-from elldelta.schema.label_columns import ColumnRules
+import elldelta as ed
+from elldelta.audit.evidence import evidence, read_about, verify_evidence, write_form
+from elldelta.cli.main import execute
+from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.files import PrivateKey, as_bytes, seal, write_key_pair
+from elldelta.pages.page import percent
+from elldelta.plan.signature import sign_plan, write_signature
 
-AGES = list(range(-1, 9))  # 8 stands for all larger ages, -1 for all smaller ones
-CODES = ["1001", "1002", "1011", "1012", "2001"]
-SEXES = ["F", "M", "X"]
-VALUES = ["a", "b", "c", "d"]
-
-
-def _age(rng):
-    low, high = sorted(rng.choices(range(8), k=2))
-    inside = set(range(low, high + 1))
-    spellings = [(f"{low}-{high}", inside), (f"[{low}, {high}]", inside), (f"[{low},{high + 1}[", inside)]
-    spellings += [(f"{low}..{high}", inside), ("*", set(AGES)), (f"{low} \N{EN DASH} {high}", inside)]
-    spellings += [(str(low), {low}), (f">={low}", set(range(low, 9))), (f"{low}+", set(range(low, 9)))]
-    spellings += [(f"<{high + 1}", set(range(-1, high + 1))), (f"{{{low}, {high}}}", {low, high})]
-    return rng.choice(spellings)
-
-
-def _code(rng):
-    code = rng.choice(CODES)
-    kept = rng.choice([4, 4, 3, 2, 1])
-    if rng.random() < 0.15:
-        return "*", set(CODES)
-    starred = code[:kept] + "*" * (4 - kept)
-    return starred, {other for other in CODES if other.startswith(code[:kept])}
-
-
-def _sex(rng):
-    chosen = rng.sample(SEXES, rng.choice([1, 1, 2]))
-    if rng.random() < 0.2:
-        return "*", set(SEXES)
-    if len(chosen) == 1:
-        return chosen[0], set(chosen)
-    return rng.choice(["{%s, %s}", "%s,%s", "%s|%s"]) % tuple(chosen), set(chosen)
-
-
-def _release(rng):
-    """Rows of text, and the classes that they form with what each was written for."""
-    rows, classes, counts = [], [], []
-    for _ in range(rng.randint(1, 6)):
-        parts = [_age(rng), _code(rng), _sex(rng)]
-        if rng.random() < 0.15:
-            parts = [("*", set(AGES)), ("*", set(CODES)), ("*", set(SEXES))]
-        own = {value: rng.randint(1, 3) for value in rng.sample(VALUES, rng.randint(1, 3))}
-        classes.append(tuple(allowed for _, allowed in parts))
-        counts.append(own)
-        rows += [(*(label for label, _ in parts), value) for value, n in own.items() for _ in range(n)]
-    return rows, classes, counts
-
-
-def _table(rows, names=("age", "code", "sex", "ill")):
-    return pa.table(
-        {
-            name: pa.array(column, pa.string())
-            for name, column in zip(names, zip(*rows, strict=True), strict=True)
-        }
-    )
+MOMENT = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+SAID = "a reason with <b>marks</b> & more"
 
 
 @pytest.fixture(scope="module")
-def engine():
-    with connect() as opened:
-        yield opened
+def hospital(tmp_path_factory):
+    """A plan, two releases of it, and a form that was filled in."""
+    folder = tmp_path_factory.mktemp("hospital")
+    past = write_parquet(folder / "past.parquet", make_rows(6000, seed=1))
+    schema = ed.Schema.infer(past, quasi_identifiers=["postal_code", "gender", "age"], sensitive="disease")
+    plan = ed.plan(ed.estimate(past, schema), ell=2, releases=2, records=3000)
+    ed.write_plan(plan, folder / "plan.json")
+    for name, seed in (("a", 2), ("b", 3)):
+        table = write_parquet(folder / f"own_{name}.parquet", make_rows(3000, seed=seed))
+        ed.release(table, plan, to=folder / f"{name}.parquet")
+    write_form(folder / "plan.json", folder / "about.toml", today=dt.date(2026, 1, 1))
+    text = (folder / "about.toml").read_text(encoding="utf-8")
+    text = re.sub(r'= ""', f'= "{SAID}"', text).replace("threshold  = 0.09", "threshold  = 0.5")
+    (folder / "about.toml").write_text(text, encoding="utf-8")
+    return folder
 
 
-COLUMNS = ForeignColumns(
-    ("age", "code", "sex"),
-    "ill",
-    rules={
-        "age": ColumnRules(values=tuple(map(str, AGES))),
-        "code": ColumnRules(values=tuple(CODES)),
-        "sex": ColumnRules(values=tuple(SEXES)),
-    },
-)
+def make(hospital, to, *, key=None, **options):
+    named = {"about": hospital / "about.toml", "to": to, "now": MOMENT, **options}
+    return evidence([hospital / "a.parquet"], hospital / "plan.json", key=key, **named)
 
 
-def _laid(engine, made, people):
-    releases = [
-        read_release(engine.open(_table(rows)), f"r{number}", COLUMNS)
-        for number, (rows, _, _) in enumerate(made)
+@pytest.fixture(scope="module")
+def made(hospital, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evidence")
+    key = PrivateKey.create()
+    write_key_pair(key, folder / "agency.key", folder / "agency.pem")
+    record = make(hospital, folder / "made", key=key, published=[hospital / "b.parquet"])
+    return folder, record, key
+
+
+def test_the_folder_holds_page_pdf_record_crate_and_what_they_are_about(made, hospital):
+    folder, record, _ = made
+    names = {path.name for path in (folder / "made").iterdir()}
+    assert names == {
+        "evidence.html", "evidence.pdf", "evidence.json", "evidence.json.sig", "ro-crate-metadata.json",
+        "plan.json", "a.parquet.manifest.json", "about.toml",
+    }  # fmt: skip
+    assert (folder / "made" / "evidence.pdf").read_bytes().startswith(b"%PDF-")
+    assert json.loads((folder / "made" / "evidence.json").read_text())["digest"] == record["digest"]
+    audit = ed.audit([hospital / "b.parquet", hospital / "a.parquet"])
+    assert record["linked"]["diversity_min_any"] == audit.diversity_min_any
+    assert record["linked"]["surest_share"] == audit.surest_share
+
+
+def test_the_risk_is_one_divided_by_the_smallest_class(made, hospital):
+    (item,) = made[1]["releases"]
+    table = ed.verify(hospital / "a.parquet")
+    assert item["risk_highest"] == pytest.approx(1 / table.k)
+    assert item["risk_mean"] == pytest.approx(table.classes / table.records)
+
+
+def test_the_page_names_what_an_officer_asks_for_and_loads_nothing(made):
+    folder, record, _ = made
+    page = (folder / "made" / "evidence.html").read_text(encoding="utf-8")
+    asked = ("Singling out", "Linkability", "Inference", "Five Safes", "expert determination", "disease")
+    found = ("2026-01-02", "expires", record["plan"]["digest"], "no statement about any law")
+    for words in (*asked, *found):
+        assert words in page, words
+    assert "&lt;b&gt;marks" in page
+    assert not re.search(r"<script|https?://(?!www\.w3\.org)", page)
+
+
+def test_the_crate_lists_every_file_with_its_digest(made):
+    crate = json.loads((made[0] / "made" / "ro-crate-metadata.json").read_text())
+    files = {thing["@id"] for thing in crate["@graph"] if thing["@type"] == "File" and thing["sha256"]}
+    assert {"evidence.html", "evidence.pdf", "evidence.json", "plan.json"} <= files
+
+
+def test_the_same_is_written_for_the_same_moment(made, hospital, tmp_path):
+    folder, _, key = made
+    make(hospital, tmp_path / "again", key=key, published=[hospital / "b.parquet"])
+    for path in (folder / "made").iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_the_signature_covers_every_file(made, tmp_path, capsys):
+    folder, _, key = made
+    words = ["signature", "verify", str(folder / "made" / "evidence.json"), "--agency-key"]
+    assert execute([*words, str(folder / "agency.pem")]) == 0
+    assert "has signed this evidence" in capsys.readouterr().out
+    with pytest.raises(RefusedError):
+        verify_evidence(folder / "made" / "evidence.json", PrivateKey.create().public_key)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in (folder / "made").iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    for name in ("evidence.html", "evidence.pdf", "about.toml"):
+        content = (copy / name).read_bytes()
+        (copy / name).write_bytes(content + b" ")
+        with pytest.raises(RefusedError, match="not what was signed"):
+            verify_evidence(copy / "evidence.json", key.public_key)
+        (copy / name).write_bytes(content)
+    record = (copy / "evidence.json").read_text()
+    (copy / "evidence.json").write_text(record.replace("0.5", "0.6", 1))
+    with pytest.raises(FileError):
+        verify_evidence(copy / "evidence.json", key.public_key)
+
+
+def test_a_record_that_was_not_signed_gains_nothing_from_a_signature_beside_it(made, tmp_path, capsys):
+    folder, record, key = made
+    shutil.copytree(folder / "made", tmp_path / "ev")
+    content = {name: value for name, value in record.items() if name not in ("kind", "format", "digest")}
+    forged = as_bytes(seal("evidence", 1, {**content, "made": "2030-01-01T00:00:00Z"}))
+    (tmp_path / "ev" / "forged.json").write_bytes(forged)
+    for name in ("forged.json", "evidence.json"):  # the second: a file that nobody has signed lies there
+        with pytest.raises(RefusedError, match="not what was signed"):
+            verify_evidence(tmp_path / "ev" / name, key.public_key)
+    words = ["signature", "verify", str(tmp_path / "ev" / "forged.json"), "--agency-key"]
+    assert execute([*words, str(folder / "agency.pem")]) != 0
+    assert "has signed" not in capsys.readouterr().out
+    (tmp_path / "ev" / "forged.json").unlink()
+    assert verify_evidence(tmp_path / "ev" / "evidence.json", key.public_key)["made"] == record["made"]
+    (tmp_path / "ev" / "evidence.json").write_bytes(forged)
+    with pytest.raises(RefusedError, match="not what was signed"):
+        verify_evidence(tmp_path / "ev" / "evidence.json", key.public_key)
+
+
+def test_only_a_signature_that_was_checked_is_claimed(hospital, made, tmp_path):
+    folder, _, key = made
+    plan = tmp_path / "plan.json"
+    shutil.copyfile(hospital / "plan.json", plan)
+    write_signature(sign_plan(ed.read_plan(plan), key), plan)
+    named = {"about": hospital / "about.toml", "now": MOMENT}
+    for name, agency_key, words in (
+        ("unchecked", None, "A signature lies beside the plan; it was not checked."),
+        ("checked", folder / "agency.pem", "which was checked"),
+    ):
+        to = tmp_path / name
+        record = evidence([hospital / "a.parquet"], plan, to=to, agency_key=agency_key, **named)
+        assert record["plan"]["signed"] is (agency_key is not None)
+        assert words in (to / "evidence.html").read_text(encoding="utf-8")
+
+
+def test_no_file_of_the_folder_replaces_another(hospital, tmp_path):
+    shutil.copyfile(hospital / "plan.json", tmp_path / "evidence.json")
+    named = {"about": hospital / "about.toml", "to": tmp_path / "no", "now": MOMENT}
+    with pytest.raises(ParameterError, match="same name"):
+        evidence([hospital / "a.parquet"], tmp_path / "evidence.json", **named)
+    for end in ("", ".manifest.json"):
+        shutil.copyfile(hospital / f"b.parquet{end}", tmp_path / f"a.parquet{end}")
+    with pytest.raises(ParameterError, match="same name"):
+        evidence([hospital / "a.parquet", tmp_path / "a.parquet"], hospital / "plan.json", **named)
+    assert not (tmp_path / "no").exists()
+
+
+def test_what_is_published_may_be_named_by_a_glob(hospital, tmp_path):
+    record = make(hospital, tmp_path / "globbed", published=[hospital / "b.par*"])
+    assert [item["release"] for item in record["published"]] == ["b.parquet"]
+
+
+def test_a_form_nested_without_end_is_refused(hospital, tmp_path):
+    (tmp_path / "deep.toml").write_text("title = " + "[" * 5000 + "]" * 5000, encoding="utf-8")
+    with pytest.raises(FileError, match="not TOML"):
+        read_about(tmp_path / "deep.toml", ed.read_plan(hospital / "plan.json"))
+
+
+def test_a_form_that_is_not_filled_in_is_refused(hospital, tmp_path):
+    write_form(hospital / "plan.json", tmp_path / "about.toml")
+    with pytest.raises(FileError) as caught:
+        make(hospital, tmp_path / "no", about=tmp_path / "about.toml")
+    assert "title" in caught.value.found
+    assert "quasi_identifiers.age" in caught.value.found
+    assert not (tmp_path / "no").exists()
+    text = (hospital / "about.toml").read_text(encoding="utf-8")
+    for wrong in ("threshold = 2", "review = 'soon'", "colour = 'red'", "title = '"):
+        (tmp_path / "wrong.toml").write_text(re.sub(rf"^{wrong.split()[0]} .*\n", "", text, flags=re.M))
+        with (tmp_path / "wrong.toml").open("r+", encoding="utf-8") as file:
+            rest = file.read()
+            file.seek(0)
+            file.write(f"{wrong}\n{rest}")
+        with pytest.raises(FileError):
+            read_about(tmp_path / "wrong.toml", ed.read_plan(hospital / "plan.json"))
+
+
+def stricter(hospital, tmp_path, threshold):
+    text = (hospital / "about.toml").read_text(encoding="utf-8")
+    (tmp_path / "strict.toml").write_text(text.replace("= 0.5 ", f"= {threshold} "), encoding="utf-8")
+    return tmp_path / "strict.toml"
+
+
+def test_a_risk_above_the_threshold_of_the_form_is_not_safe_and_not_signed(hospital, tmp_path, capsys):
+    smallest = ed.verify(hospital / "a.parquet").k
+    exactly, above = 1 / smallest, 1 / (smallest + 1)
+    assert make(hospital, tmp_path / "at", about=stricter(hospital, tmp_path, exactly))["holds"] is True
+    form = stricter(hospital, tmp_path, above)
+    record = make(hospital, tmp_path / "above", about=form, key=PrivateKey.create())
+    assert record["holds"] is False
+    assert record["verdict"].startswith(
+        "Not safe by the form: in a.parquet the identification risk is up to "
+    )
+    page = (tmp_path / "above" / "evidence.html").read_text(encoding="utf-8")
+    assert not re.search(r"\bSafe (against|by itself)", page)
+    assert f"No class of a plan made with --k {smallest + 1} does." in page
+    assert not (tmp_path / "above" / "evidence.json.sig").exists()
+    words = [
+        "evidence",
+        str(hospital / "a.parquet"),
+        "--plan",
+        str(hospital / "plan.json"),
+        "--about",
+        str(form),
     ]
-    return Evidence.from_releases(releases, COLUMNS, people=people)
+    assert execute([*words, "-o", str(tmp_path / "command")]) == 3
+    told = capsys.readouterr().out
+    assert "Not safe by the form" in told
+    assert "Not signed: it does not hold." in told
 
 
-def _people(rows):
-    return _table(rows, COLUMNS.quasi_identifiers)
+def test_what_does_not_hold_gets_a_page_that_says_so(hospital, tmp_path):
+    alone = write_parquet(tmp_path / "alone.parquet", make_rows(300, seed=9))  # every value as it is
+    for name in ("a.parquet", "a.parquet.manifest.json"):
+        (tmp_path / name).write_bytes((hospital / name).read_bytes())
+    record = make(hospital, tmp_path / "no", published=[alone])
+    assert record["holds"] is False
+    assert record["verdict"].startswith("Not safe: somebody is left with 1 of 2 values")
+    assert record["verdict"] in (tmp_path / "no" / "evidence.html").read_text(encoding="utf-8")
+    crate = json.loads((tmp_path / "no" / "ro-crate-metadata.json").read_text())
+    assert any(thing.get("description") == record["verdict"] for thing in crate["@graph"])
+    (tmp_path / "there").mkdir()
+    with pytest.raises(FileError):
+        make(hospital, tmp_path / "there")
 
 
-@pytest.mark.parametrize("seed", range(quick_or_all(20, 40)))
-def test_every_combination_sees_what_the_definition_says(engine, seed):
-    rng = random.Random(seed)
-    made = [_release(rng) for _ in range(rng.randint(1, 4))]
-    combinations = list(itertools.product(AGES, CODES, SEXES))
-    everybody = _people([tuple(map(str, each)) for each in combinations])
-    evidence = _laid(engine, made, everybody)
-    found = find_people(evidence, everybody)
-    wanted = oracle.cells([classes for _, classes, _ in made], (AGES, CODES, SEXES))
-    assert found.person.tolist() == [n for n, each in enumerate(combinations) if each in wanted]
-    assert found.n_outside == len(combinations) - len(wanted)
-    for person, rows in zip(found.person.tolist(), found.rows.tolist(), strict=True):
-        for (_, classes, own), table, row in zip(made, found.tables, rows, strict=True):
-            assert tuple(table[row]) == oracle.visible(classes, own, combinations[person], evidence.values)
-    # those are linked, and no other cell
-    linked = [shown.row_of[evidence.sought.linked] for shown in evidence.sought.shown]
-    assert set(zip(*(rows.tolist() for rows in linked), strict=True)) == set(map(tuple, found.rows.tolist()))
+def test_the_strictest_promise_of_all_releases_counts(hospital, tmp_path):
+    """A release that is published already promises three values; this one keeps two, as it promises."""
+    schema = ed.read_plan(hospital / "plan.json").schema
+    model = ed.estimate(hospital / "past.parquet", schema)
+    strict = ed.plan(model, ell=3, releases=2, records=3000)
+    ed.release(hospital / "own_b.parquet", strict, to=tmp_path / "strict.parquet")
+    both = [tmp_path / "strict.parquet", hospital / "a.parquet"]
+    found = ed.audit(both)
+    record = make(hospital, tmp_path / "out", published=both[:1])
+    assert record["linked"]["ell"] == found.ell == 3
+    assert record["holds"] == found.holds
+    assert record["verdict"] == found.verdict
 
 
-@pytest.mark.parametrize("seed", range(quick_or_all(8, 16)))
-def test_partly_known_people_can_be_in_all_cells_that_agree(engine, seed):
-    """Some values stand for all that no label tells apart from them: other ages, codes and sexes."""
-    rng = random.Random(1000 + seed)
-    made = [_release(rng) for _ in range(2)]
-    codes = [*CODES, "1999", "1099", "1009", "1019", "2999", "2099", "2009", "9999"]
-    everybody = list(itertools.product(map(str, [-50, *AGES, 50]), codes, [*SEXES, "Z"]))
-    people = [
-        tuple(value if rng.random() < 0.6 else rng.choice([None, "*"]) for value in rng.choice(everybody))
-        for _ in range(20)
-    ]
-    sought = _people([*everybody, *people])
-    found = find_people(_laid(engine, made, sought), sought)
-    rows_of = {}
-    for person, rows in zip(found.person.tolist(), map(tuple, found.rows.tolist()), strict=True):
-        rows_of.setdefault(person, set()).add(rows)
-    for number, person in enumerate(people, len(everybody)):
-        wanted = set()
-        for place, combination in enumerate(everybody):
-            if all(known in (None, "*", value) for known, value in zip(person, combination, strict=True)):
-                wanted |= rows_of.get(place, set())
-        assert rows_of.get(number, set()) == wanted
+def test_the_ledger_must_have_admitted_the_release(hospital, tmp_path):
+    plan = ed.read_plan(hospital / "plan.json")
+    ed.release(hospital / "own_b.parquet", plan, to=tmp_path / "b.parquet",
+               ledger=ed.Ledger(tmp_path / "l.ledger", owner="b"))  # fmt: skip
+    with pytest.raises(RefusedError, match="not admitted"):
+        make(hospital, tmp_path / "no", ledger=tmp_path / "l.ledger")
+    named = {"about": hospital / "about.toml", "to": tmp_path / "yes", "now": MOMENT}
+    record = evidence([tmp_path / "b.parquet"], hospital / "plan.json", ledger=tmp_path / "l.ledger", **named)
+    assert record["ledger"]["lines"] == 2
+    assert "its chain is intact" in (tmp_path / "yes" / "evidence.html").read_text()
 
 
-AGE = ForeignColumns(("age",), "ill")
+def test_the_command_says_what_is_missing_and_writes_a_form(hospital, tmp_path, capsys):
+    plan = str(hospital / "plan.json")
+    assert execute(["evidence", str(hospital / "a.parquet"), "--plan", plan]) == 2
+    assert "--form" in capsys.readouterr().err
+    assert execute(["evidence", "--plan", plan, "--form", str(tmp_path / "f.toml")]) == 0
+    words = ["evidence", str(hospital / "a.parquet"), "--plan", plan, "--about", str(hospital / "about.toml")]
+    assert execute([*words, "-o", str(tmp_path / "e"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["holds"] is True
 
 
-def _read(engine, rows, name="r", *, columns=AGE, names_in_file=("age", "ill")):
-    return read_release(engine.open(_table(rows, names_in_file)), name, columns)
+def test_reports_of_audits_name_the_sensitive_column_digests_and_the_version(hospital, tmp_path):
+    found = ed.audit([hospital / "a.parquet", hospital / "b.parquet"])
+    ed.report(found, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    for words in ("disease", ed.__version__, *found.plans, *found.contents):
+        assert words in page
+    ed.report(found, tmp_path / "public.html", public=True)
+    page = (tmp_path / "public.html").read_text(encoding="utf-8")
+    assert "disease" in page
+    assert not any(digest in page for digest in found.contents)
 
 
-def _tables(evidence):
-    """What each release shows about the linked cells."""
-    return [release.counts[release.partition.class_of].tolist() for release in evidence.releases]
-
-
-def test_suppressed_records_can_be_anybodys(engine):
-    release = _read(engine, [("20-29", "flu"), ("30-39", "cold"), ("*", "cancer")])
-    evidence = Evidence.from_releases([release], AGE)
-    assert evidence.values == ("cancer", "cold", "flu")
-    assert sorted(map(tuple, _tables(evidence)[0])) == [(1, 0, 1), (1, 1, 0)]
-    # Somebody whom no other class contains can only be among the suppressed: shown, but not linked.
-    [shown] = evidence.shown
-    [outside] = set(range(len(shown.row_of))) - set(evidence.linked.tolist())
-    assert shown.table[shown.row_of[outside]].tolist() == [1, 0, 0]
-    assert shown.n_overlapping == 2
-    assert not evidence.is_disjoint
-
-
-def test_columns_and_spellings_may_differ(engine):
-    columns = ForeignColumns(("age",), "ill", names=(("second", "alter", "age"), ("", "krankheit", "ill")))
-    first = _read(engine, [("20-29", "flu"), ("20-29", "cold")], "first", columns=columns)
-    second = _read(
-        engine, [("[20, 30[", " flu "), ("30+", "cold")], "second",
-        columns=columns, names_in_file=("alter", "krankheit"),
-    )  # fmt: skip
-    evidence = Evidence.from_releases([first, second], columns)
-    assert evidence.values == ("cold", "flu")
-    assert ([1, 1], [0, 1]) in list(zip(*_tables(evidence), strict=True))
-    assert evidence.labels == (
-        ("age", "20-29", "20 to 29"), ("age", "30+", "30 and above"), ("age", "[20, 30[", "20 to 29"),
-    )  # fmt: skip
-
-
-def test_one_class_in_several_spellings_is_one_class(engine):
-    release = _read(engine, [("20-29", "flu"), ("[20, 30[", "cold"), ("20 - 29", "flu"), ("30-39", "flu")])
-    [own] = Evidence.from_releases([release], AGE).shown
-    assert own.labels == (("20 - 29",), ("30-39",))
-    assert own.counts.tolist() == [[1, 2], [0, 1]]
-    assert own.n_overlapping == 0
-
-
-def test_numbers_are_one_sensitive_value_however_they_are_written(engine):
-    first, second = _read(engine, [("1", "1")], "a"), _read(engine, [("1", "1.0")], "b")
-    assert understand([first, second], AGE).values == ("1",)
-
-
-def test_upper_and_lower_case_are_told(engine):
-    first, second = _read(engine, [("1", "Flu")], "a"), _read(engine, [("1", "flu")], "b")
-    plain = understand([first, second], AGE)
-    assert plain.values == ("Flu", "flu")
-    assert "1 sensitive value" in plain.notes[0]
-
-
-def test_absent_columns_are_as_if_suppressed(engine):
-    columns = replace(COLUMNS, absent=(("b", "code"), ("b", "sex")), rules={})
-    full = read_release(engine.open(_table([("1", "1001", "F", "x")])), "a", columns)
-    part = read_release(engine.open(_table([("1", "x")], ("age", "ill"))), "b", columns)
-    assert _tables(Evidence.from_releases([full, part], columns)) == [[[1]], [[1]]]
-
-
-def test_missing_sensitive_values_follow_the_policy(engine):
-    rows = [("1", None), ("1", "NA"), ("1", "x"), ("2", "?")]
-    refused = replace(AGE, sensitive_nulls="refuse")
-    with pytest.raises(DataError, match="3 records"):
-        understand([_read(engine, rows, columns=refused)], refused)
-    counted = replace(AGE, sensitive_nulls="category")
-    said = understand([_read(engine, rows, columns=counted)], counted)
-    assert said.values == ("x", None)
-    assert "count as a value" in said.notes[0]
-    left_out = understand([_read(engine, rows)], AGE)
-    assert left_out.values == ("x",)
-    assert "3 records" in left_out.notes[0]
-    other = replace(AGE, sensitive_missing=("x",))
-    assert understand([_read(engine, rows, columns=other)], other).values == ("?", "NA")
-
-
-def test_doubtful_labels_are_listed_and_values_are_not(engine):
-    release = _read(engine, [("1-2", "x"), ("canary", "x"), ("canary, other", "x")])
-    understanding = understand([release], AGE)
-    assert not understanding.is_clear
-    with pytest.raises(DataError) as refused:
-        Evidence.from_releases([release], AGE)
-    assert "'1-2'" in str(refused.value)
-    assert "1 other label" in str(refused.value)
-    assert "canary" not in str(refused.value)
-    assert "canary" not in str(understanding.to_dict())
-    said = replace(AGE, rules={"age": ColumnRules(kind="text", separators="values")})
-    assert Evidence.from_releases([release], said).shown[0].n_overlapping == 0
-
-
-def test_rules_and_maps_for_other_columns_are_refused(engine):
-    release = _read(engine, [("1", "x")])
-    with pytest.raises(ParameterError, match="rules for columns"):
-        understand([release], replace(AGE, rules={"height": ColumnRules()}))
-    with pytest.raises(ParameterError, match="not linked"):
-        _read(engine, [("1", "x")], columns=replace(AGE, names=(("r", "age", "height"),)))
-
-
-def test_releases_without_a_record_show_nothing(engine):
-    empty = pa.table({"age": pa.array([], pa.string()), "ill": pa.array([], pa.string())})
-    nothing = read_release(engine.open(empty), "nothing", AGE)
-    with pytest.raises(DataError, match="no record"):
-        understand([nothing], AGE)
-    other = _read(engine, [("20-29", "flu")])
-    assert _tables(Evidence.from_releases([nothing, other], AGE)) == [[[0]], [[1]]]
+def test_each_of_several_sensitive_columns_is_on_the_page_with_its_own_promise(tmp_path):
+    rng = np.random.default_rng(1)
+    rare = np.where(rng.random(4000) < 0.9, "x", rng.choice(["y", "z"], 4000))
+    columns = {"age": rng.integers(20, 40, 4000), "disease": rng.choice(list("abcdef"), 4000), "state": rare}
+    table = pa.table(columns)
+    schema = ed.Schema.infer(table, ["age"], ["disease", "state"])
+    plan = ed.plan(ed.estimate(table, schema), ell={"disease": 4, "state": 2}, records=4000)
+    ed.write_plan(plan, tmp_path / "plan.json")
+    ed.release(table, plan, to=tmp_path / "both.parquet")
+    write_form(tmp_path / "plan.json", tmp_path / "about.toml")
+    form = (tmp_path / "about.toml").read_text(encoding="utf-8")
+    form = form.replace('= ""', f'= "{SAID}"').replace("= 0.09", "= 0.5")
+    (tmp_path / "about.toml").write_text(form, encoding="utf-8")
+    record = evidence(
+        [tmp_path / "both.parquet"],
+        tmp_path / "plan.json",
+        about=tmp_path / "about.toml",
+        to=tmp_path / "out",
+    )
+    (other,) = record["linked"]["also"]
+    assert (record["linked"]["ell"], other["ell"], other["column"]) == (4, 2, "state")
+    assert other["surest_share"] > 0.85 > record["linked"]["surest_share"]
+    page = (tmp_path / "out" / "evidence.html").read_text(encoding="utf-8")
+    assert percent(other["surest_share"]) in page
+    assert "state: At worst one value has 9" in page
+    assert record["releases"][0]["told"][0] in page

@@ -13,7 +13,7 @@ from tests.audit.evidence_page import Page, Truth, ages_of
 from tests.audit.evidence_rules import check_words, is_pair, rounded
 from tests.switch import quick_or_all
 
-from elldelta.audit import officers
+from elldelta.audit import evidence_page
 
 
 def number(text):
@@ -91,7 +91,7 @@ def check_table(truth, section, table):
         }
         assert safe == {name: about[key] for name, key in said.items()}
     elif section == "Checklist for an expert determination":
-        assert rows == [tuple(row) for row in officers._CHECKLIST]
+        assert rows == [tuple(row) for row in evidence_page._CHECKLIST]
     elif section == "What was lost":
         for row, path in zip(rows, truth.new, strict=True):
             manifest = truth.manifests[path]

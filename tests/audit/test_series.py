@@ -9,9 +9,9 @@ import pytest
 from tests.release.living import World
 
 import elldelta as ed
-from elldelta.audit.audit import Reading, audit, audit_before
+from elldelta.audit.audit import ReleaseReader, audit, audit_before
 from elldelta.audit.releases import ForeignColumns
-from elldelta.audit.series import Owner, measure_series
+from elldelta.audit.series import OwnerSeries, measure_series
 
 ELL = 3
 VALUES = "abcdefg"
@@ -169,8 +169,8 @@ def quarters(*tables):
 )
 def test_a_manifest_hides_only_as_many_as_it_says(told, told_by):
     """One person came. Two more who came while two went would hide it; other numbers do not."""
-    evidence = Reading(foreign=FOREIGN).gather(quarters((2, 2, 2, 2), (2, 2, 2, 3)))
-    found = measure_series(evidence, Owner((0, 1), (None, told)), ELL)
+    overlay = ReleaseReader(foreign=FOREIGN).gather(quarters((2, 2, 2, 2), (2, 2, 2, 3)))
+    found = measure_series(overlay, OwnerSeries((0, 1), (None, told)), ELL)
     assert found.steps[0].told_by == told_by
     assert found.people_below == (1 if told_by else 0)
 

@@ -12,12 +12,12 @@ from tests.release.hospital_tables import make_rows, write_parquet
 import elldelta as ed
 from elldelta.agency.linking import as_published
 from elldelta.audit.audit import audit, audit_before
-from elldelta.audit.evidence import Evidence
+from elldelta.audit.evidence import _verdict, write_form
+from elldelta.audit.evidence import evidence as make_evidence
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
+from elldelta.audit.overlay import Overlay
 from elldelta.audit.releases import ForeignColumns
-from elldelta.audit.sign_off import _verdict, write_form
-from elldelta.audit.sign_off import evidence as make_evidence
 from elldelta.audit.subtraction import subtract
 from elldelta.core.partition import Partition
 
@@ -39,8 +39,8 @@ def judged(found):
 
 def test_the_person_in_the_middle_is_possible_and_found_where_somebody_says_so():
     autumn = published("autumn", [C1, C2 + C3], [0, 1, 1])
-    evidence = Evidence.from_published([SPRING, autumn])
-    found = summarize(evidence, 3)
+    overlay = Overlay.from_published([SPRING, autumn])
+    found = summarize(overlay, 3)
     assert found.diversity_min_any == 3  # linking alone leaves everybody three values
     assert (found.holds, judged(found)) == (True, ("possible", "unanswered"))
     assert found.subtraction.diversity_min == 1
@@ -48,19 +48,19 @@ def test_the_person_in_the_middle_is_possible_and_found_where_somebody_says_so()
         "But if everybody whom autumn shows in these classes is also in spring, spring minus autumn isolates"
         in found.verdict
     )
-    answer = gate(evidence, 3)
+    answer = gate(overlay, 3)
     assert (answer.holds, judged(answer)) == (True, ("possible", "unanswered"))
     assert "But if everybody whom autumn shows in these classes" in answer.verdict
-    found = summarize(evidence, 3, contained=[[0, 1]])
+    found = summarize(overlay, 3, contained=[[0, 1]])
     assert (found.holds, judged(found)) == (False, ("found", "affirmed"))
     assert found.verdict == "Not safe: spring minus autumn isolates people with as few as 1 of 3 values."
     assert found.to_dict(public=True)["subtraction"]["status"] == "found"
-    refused = gate(evidence, 3, contained=[[0, 1]])
+    refused = gate(overlay, 3, contained=[[0, 1]])
     assert not refused.holds
     assert not refused.classes
     assert refused.verdict.startswith("Do not publish: spring minus autumn isolates people")
     assert "minus" in refused.to_dict(public=True)["verdict"]
-    found = summarize(evidence, 3, contained=[])
+    found = summarize(overlay, 3, contained=[])
     assert (found.holds, judged(found)) == (True, ("possible", "denied"))
     assert "But if" not in found.verdict
 
@@ -73,22 +73,22 @@ def test_the_condition_of_a_plan_is_one_sentence_that_can_be_checked():
 def test_components_are_judged_one_by_one():
     """Somebody more in c3 of the autumn: the records are not the same, and c2 is found all the same."""
     autumn = published("autumn", [C1, C2 + C3 + np.array([0, 0, 0, 2])], [0, 1, 1])
-    found = summarize(Evidence.from_published([SPRING, autumn]), 3)
+    found = summarize(Overlay.from_published([SPRING, autumn]), 3)
     assert found.subtraction.status == "possible"
     assert 1 in [item.records for item in found.subtraction.smallest if item.diversity == 1]
 
 
 def test_counts_that_exclude_shared_people_isolate_nobody():
     autumn = published("autumn", [[2, 1, 1, 1], [5, 1, 1, 1]], [0, 1, 1])
-    evidence = Evidence.from_published([SPRING, autumn])
-    assert judged(summarize(evidence, 3)) == ("not found", "unanswered")
-    assert judged(gate(evidence, 3)) == ("not found", "unanswered")
+    overlay = Overlay.from_published([SPRING, autumn])
+    assert judged(summarize(overlay, 3)) == ("not found", "unanswered")
+    assert judged(gate(overlay, 3)) == ("not found", "unanswered")
 
 
 def test_equal_classes_are_subtracted_too():
     """One more person of a value: under one grouping for all, the difference is that person."""
     again = published("again", [C1 + C2, [0, 3, 1, 1]], [0, 0, 1])
-    found = summarize(Evidence.from_published([SPRING, again]), 3)
+    found = summarize(Overlay.from_published([SPRING, again]), 3)
     assert judged(found) == ("possible", "unanswered")
     [group] = found.subtraction.smallest
     assert (group.records, group.diversity, group.how) == (1, 1, "second minus first")
@@ -103,7 +103,7 @@ def test_only_the_larger_table_less_the_smaller_one_follows_from_containment():
     )
     counts = np.array([C1, C2 + C3 + [0, 9, 9, 9]])  # c1 fits into c1 and c2 of the smaller one
     large = as_published(plan, Partition(np.array([0, 1, 1])), counts, "sha256:1", name="large")
-    found = summarize(Evidence.from_published([small, large]), 3, contained=[[0, 1]])
+    found = summarize(Overlay.from_published([small, large]), 3, contained=[[0, 1]])
     assert (found.holds, judged(found)) == (True, ("possible", "affirmed"))
     assert (
         "by the answer and the numbers of records shown it is the other way round" in found.subtraction.words
@@ -121,7 +121,7 @@ def test_a_table_that_leaves_classes_out_may_contain_one_that_shows_more_records
         as_published(plan, Partition(np.arange(3)), np.array(counts), "sha256:0", name=name)
         for name, counts in tables.items()
     ]
-    found = summarize(Evidence.from_published(releases), 3, contained=[[0, 1]])
+    found = summarize(Overlay.from_published(releases), 3, contained=[[0, 1]])
     assert judged(found) == ("possible", "affirmed")
     holds, verdict = _verdict(found, [], 1.0, is_answered=True)
     assert not holds
@@ -132,17 +132,17 @@ def test_pairs_that_are_not_tried_leave_evidence_open(monkeypatch):
     monkeypatch.setitem(subtract.__globals__, "_MOST_PAIRS", 1)
     again = published("again", [C1 + C2, [0, 3, 1, 1]], [0, 0, 1])
     far = [published(name, [[9, 0, 2, 5], [5, 9, 0, 2]], [0, 0, 1]) for name in ("first", "second")]
-    evidence = Evidence.from_published([*far, SPRING, again])
-    found = summarize(evidence, 2)
+    overlay = Overlay.from_published([*far, SPRING, again])
+    found = summarize(overlay, 2)
     assert judged(found) == ("not tried", "too many pairs")
     assert not _verdict(found, [], 1.0, is_answered=False)[0]
     assert _verdict(found, [], 1.0, is_answered=True)[0]
-    found = summarize(evidence, 2, contained=[[0, 1], [2, 3]])  # what is affirmed is always tried
+    found = summarize(overlay, 2, contained=[[0, 1], [2, 3]])  # what is affirmed is always tried
     assert judged(found) == ("found", "affirmed")
 
 
 def test_one_release_is_not_tried_and_says_so():
-    found = summarize(Evidence.from_published([SPRING]), 3)
+    found = summarize(Overlay.from_published([SPRING]), 3)
     assert judged(found) == ("not tried", "one release")
     assert found.subtraction.words == "Subtraction: not tried, because there is no other release."
 
@@ -160,7 +160,7 @@ def test_overlapping_classes_are_not_tried_and_say_so():
 def test_too_many_pairs_are_not_tried_and_say_so(monkeypatch):
     monkeypatch.setitem(subtract.__globals__, "_MOST_PAIRS", 1)
     far = [published(name, [[9, 0, 2, 5], [5, 9, 0, 2]], [0, 0, 1]) for name in ("first", "second")]
-    found = summarize(Evidence.from_published([*far, SPRING]), 2)
+    found = summarize(Overlay.from_published([*far, SPRING]), 2)
     assert judged(found) == ("not tried", "too many pairs")
     assert [pair.status for pair in found.subtraction.pairs] == ["not found", "not tried", "not tried"]
     assert "for 2 of 3 pairs of releases; the others isolate no group" in found.subtraction.words

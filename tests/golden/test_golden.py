@@ -13,7 +13,7 @@ from tests.golden.make import DIGESTS, FILES, KEY, digests, make_again, say
 
 import elldelta as ed
 from elldelta.agency.registration import Registration
-from elldelta.audit.sign_off import verify_evidence
+from elldelta.audit.evidence import verify_evidence
 from elldelta.errors import ElldeltaError, FileError
 from elldelta.files import json_object
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from elldelta.agency.linking import as_published, check_linkage
 from elldelta.agency.series import known_update, withheld_by
-from elldelta.audit.evidence import Evidence
+from elldelta.audit.overlay import Overlay
 from elldelta.audit.subtraction import SubtractedPair, Subtraction
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.differencing import isolate
@@ -409,7 +409,7 @@ def _side_by_side(
         both = [each.face(place) for each in both]
     if item.plan.digest == plan.digest:
         return [ReleasedCounts(each.grouping, each.counts, groups) for each in both]
-    return [replace(each, groups=groups) for each in Evidence.from_published(both).releases]
+    return [replace(each, groups=groups) for each in Overlay.from_published(both).releases]
 
 
 def _read_line(plan: Plan, line: bytes) -> tuple[str, LedgerEntry | None]:

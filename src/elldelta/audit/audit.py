@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
+from elldelta.audit.overlay import Overlay, check_schemas
 from elldelta.audit.releases import MOVED, PROMISED, ForeignColumns, ReadRelease, read_release, understand
-from elldelta.audit.series import check_series, owners_of
-from elldelta.audit.shares import Asked
+from elldelta.audit.series import check_series, find_series
+from elldelta.audit.shares import ClosenessLimit
 from elldelta.audit.targets import (
     audit_targets,
     candidate_values,
@@ -105,13 +105,13 @@ def audit(
     named = [_places(group, releases, "series") for group in series]
     check_series(named)
     known = None if model is None else loaded(model, Model, read_model)
-    asked = Asked.of(closeness, closeness_to)
+    limit = ClosenessLimit.of(closeness, closeness_to)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
-    reading = Reading(schema, foreign, csv_format, engine, progress)
+    reading = ReleaseReader(schema, foreign, csv_format, engine, progress)
     releases = locate_all(releases, engine)
     places = reading.sensitive_places(releases)
-    owners = owners_of(releases, named)
-    one_number = asked is not None and (asked.plan is None or closeness is not None)
+    owners = find_series(releases, named)
+    one_number = limit is not None and (limit.plan is None or closeness is not None)
     if len(places) > 1 and (people is not None or known is not None or one_number):
         raise ParameterError(
             "Targets, models and a closeness of your own are about one sensitive column.",
@@ -120,15 +120,15 @@ def audit(
         )
 
     def one(place: int) -> Audit:
-        own = None if asked is None else asked.for_column(place)
-        evidence = replace(reading, place=place).gather(releases, people, known, own)
-        wanted = _wanted(ell, evidence, own)
+        own = None if limit is None else limit.for_column(place)
+        overlay = replace(reading, place=place).gather(releases, people, known, own)
+        wanted = _wanted(ell, overlay, own)
         totals = None
         if people is not None:
-            totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
+            totals = audit_targets(overlay, people, wanted, output=targets_output, overwrite=overwrite)
         return computed(
             lambda _: summarize(
-                evidence,
+                overlay,
                 wanted,
                 model=known,
                 closeness=own,
@@ -170,9 +170,9 @@ def targets(
         the value, the fewest records that show it, and their share. It is about single people.
     """
     sought = read_people(people, csv_format=csv_format, engine=engine)
-    evidence = Reading(schema, foreign, csv_format, engine, progress).gather(releases, sought)
-    known_columns(evidence, sought)
-    return candidate_values(evidence, sought, values_left(evidence, find_people(evidence, sought)))
+    overlay = ReleaseReader(schema, foreign, csv_format, engine, progress).gather(releases, sought)
+    known_columns(overlay, sought)
+    return candidate_values(overlay, sought, values_left(overlay, find_people(overlay, sought)))
 
 
 def audit_before(
@@ -197,18 +197,18 @@ def audit_before(
     whether subtracting it from the others isolates people, if one population is contained in another
     (`contained`).
     """
-    asked = Asked.of(closeness, closeness_to)
-    reading = Reading(schema, foreign, csv_format, engine, progress)
+    limit = ClosenessLimit.of(closeness, closeness_to)
+    reading = ReleaseReader(schema, foreign, csv_format, engine, progress)
     given = [*each_once([*published, new])]
     named = [[*_places([*series, len(given) - 1], given, "series")]] if series else []
     inside = _contained(contained, given)
     given = locate_all(given, engine)
-    owners = owners_of(given, named)
+    owners = find_series(given, named)
     answers = []
     for place in reading.sensitive_places(given):
-        own = None if asked is None else asked.for_column(place)
-        evidence = replace(reading, place=place).gather(given, asked=own)
-        answers.append(gate(evidence, _wanted(ell, evidence, own), own, owners, inside))
+        own = None if limit is None else limit.for_column(place)
+        overlay = replace(reading, place=place).gather(given, limit=own)
+        answers.append(gate(overlay, _wanted(ell, overlay, own), own, owners, inside))
     # Every sensitive column must hold; the first that does not, or that hangs on an answer, says why.
     return min(answers, key=lambda answer: (answer.holds, not answer.subtraction.is_open))
 
@@ -223,11 +223,11 @@ def explain(
     progress: Progress | None = None,
 ) -> Understanding:
     """How the labels of releases are understood."""
-    return Reading(schema, foreign, csv_format, engine, progress).understanding(releases)
+    return ReleaseReader(schema, foreign, csv_format, engine, progress).understanding(releases)
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReleaseReader:
     """How releases are read: what describes them, and by what.
 
     Attributes:
@@ -259,8 +259,8 @@ class Reading:
         releases: Sequence[Any],
         people: pa.Table | None = None,
         model: Model | None = None,
-        asked: Asked | None = None,
-    ) -> Evidence:
+        limit: ClosenessLimit | None = None,
+    ) -> Overlay:
         """Reads releases and lays them over each other.
 
         The classes of a release are those of its manifest, where it has one; the others are read by their
@@ -270,14 +270,14 @@ class Reading:
             releases: The releases.
             people: People to look for in them.
             model: Counts of past records, whose combinations are to be found in them.
-            asked: A closeness whose reference is to be found in them too.
+            limit: A closeness whose reference is to be found in them too.
         """
         found = locate_all(releases, self.engine)
-        plan, compared = (None, None) if asked is None else (asked.plan, asked.model)
+        plan, compared = (None, None) if limit is None else (limit.plan, limit.model)
         past = [each for each in (model, compared) if each is not None]
         if people is None and not past and all(item.manifest is not None for item in found):
-            evidence = Evidence.from_published([self._published(item) for item in found], plan)
-            return _with_promises(evidence, found, asked)
+            overlay = Overlay.from_published([self._published(item) for item in found], plan)
+            return _with_promises(overlay, found, limit)
         columns, known, given = self._described(found, plan)
         read = [
             self._read(item, columns, given)
@@ -285,8 +285,8 @@ class Reading:
             else ReadRelease.from_published(self._published(item), columns)
             for item in found
         ]
-        evidence = Evidence.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
-        return _with_promises(evidence, found, asked)
+        overlay = Overlay.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
+        return _with_promises(overlay, found, limit)
 
     def understanding(self, releases: Sequence[Any]) -> Understanding:
         """What the labels of releases mean, whether or not that is clear."""
@@ -372,29 +372,29 @@ def _places(names: Sequence[int | str], releases: Sequence[Any], option: str) ->
     return places
 
 
-def _with_promises(evidence: Evidence, found: Sequence[Located], asked: Asked | None) -> Evidence:
+def _with_promises(overlay: Overlay, found: Sequence[Located], limit: ClosenessLimit | None) -> Overlay:
     """Says what the releases promise about shares, if nobody has asked about it, and that classes moved."""
     if len(found) > 1 and any(item.manifest is not None and item.manifest.moving for item in found):
-        evidence = replace(evidence, assumptions=(*evidence.assumptions, MOVED))
+        overlay = replace(overlay, assumptions=(*overlay.assumptions, MOVED))
     limits = {
         item.manifest.closeness["limit"]
         for item in found
         if item.manifest is not None and item.manifest.closeness is not None
     }
-    if not limits or asked is not None:
-        return evidence
+    if not limits or limit is not None:
+        return overlay
     said = (
         f"{PROMISED} ({', '.join(f'{limit:g}' for limit in sorted(limits))}) and was not looked at: only the"
     )
     told = f"{said} plan tells what shares are to be close to (`closeness_to`)."
-    return replace(evidence, assumptions=(*evidence.assumptions, told))
+    return replace(overlay, assumptions=(*overlay.assumptions, told))
 
 
-def _wanted(ell: int | None, evidence: Evidence, asked: Asked | None) -> int:
+def _wanted(ell: int | None, overlay: Overlay, limit: ClosenessLimit | None) -> int:
     if ell is not None:
         return check_whole("ell", ell)
-    if evidence.promised is None:
-        if asked is not None:
+    if overlay.promised is None:
+        if limit is not None:
             return 1  # what every release shows: closeness is all that is asked for
         raise ParameterError(
             "There is no ell to compare with.",
@@ -402,13 +402,13 @@ def _wanted(ell: int | None, evidence: Evidence, asked: Asked | None) -> int:
             remedy="Give `ell=NUMBER`, or a closeness (`closeness=T`).",
         )
     if (
-        evidence.promised == 1
-        and asked is None
-        and any(said.startswith(PROMISED) for said in evidence.assumptions)
+        overlay.promised == 1
+        and limit is None
+        and any(said.startswith(PROMISED) for said in overlay.assumptions)
     ):
         raise ParameterError(
             "The releases promise closeness and no number of values.",
             found="Nothing was given that shares are to be close to.",
             remedy="Give their plan as `closeness_to`, or say what to look for (`ell`, `closeness`).",
         )
-    return evidence.promised
+    return overlay.promised

@@ -1,495 +1,473 @@
-"""Releases laid over each other: common cells, what each release shows about them, and the way to people.
+"""The folder that somebody signs before releases are published: a page, the same as PDF, and all digests.
 
-An adversary who knows somebody's combination cannot tell which of the classes that contain it the person is
-in: ranges overlap, groups are nested, and a suppressed record (`*` in every column) can be anybody's. So what
-a release shows about a cell is the sum over all its classes that contain the cell. Classes that a manifest
-tells are disjoint, and every combination has one.
+Nothing in it is new: releases are verified against their plan, linked with what is published, and looked up
+in the ledger. What was found is one sealed record, and page and PDF say what the record says, in the words of
+those who sign (`elldelta.audit.evidence_page`). What only people know, they type once, in a small TOML file.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+import datetime as dt
+import os
+import shutil
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from elldelta.audit.releases import MISSING_COUNTS, Known, ReadRelease, understand
-from elldelta.audit.targets import Candidates, known_in_each
-from elldelta.core.arrangement import arrange
-from elldelta.core.linkage import ReleasedCounts
-from elldelta.errors import DataError, InternalError
-from elldelta.release import sensitive_texts
-from elldelta.schema.composite import SEPARATOR, first_parts, is_composite
+from elldelta._version import __version__
+from elldelta.audit.audit import audit
+from elldelta.audit.evidence_page import risk_upper, sections_of
+from elldelta.audit.result import LIMITS
+from elldelta.audit.subtraction import contained_of
+from elldelta.errors import FileError, InputError, ParameterError, RefusedError
+from elldelta.files import (
+    ALGORITHM,
+    AtomicFiles,
+    as_bytes,
+    check_format,
+    check_writable,
+    damaged_signature,
+    digest_of_parts,
+    holds,
+    read_json,
+    read_text,
+    seal,
+    sign,
+    trusted,
+    unseal,
+)
+from elldelta.ledger import verify_ledger
+from elldelta.pages.printed import as_html, as_pdf
+from elldelta.plan.signature import given_plan, signature_path
+from elldelta.release import each_once, manifest_path, open_published, verify_published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from elldelta.audit.releases import ForeignColumns, Labels, Understanding
-    from elldelta.core.arrangement import Arrangement
-    from elldelta.model import Model
+    from elldelta.audit.result import Audit
+    from elldelta.engines import Engine, Progress
+    from elldelta.files import CsvFormat, PrivateKey, PublicKey, TrustedKeys
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
-    from elldelta.schema.label_columns import ColumnRules
-    from elldelta.schema.schema import Schema
 
-_SHOWN_TOGETHER = 3
+KIND = "evidence"
+FORMAT_VERSION = 1
+RECORD = "evidence.json"
+SIGNATURE = "evidence.json.sig"
+PAGE = "evidence.html"
+PDF = "evidence.pdf"
+CRATE = "ro-crate-metadata.json"
+THRESHOLD = 0.09
+"""The identification risk that is compared with, unless somebody says another: a class of 12."""
+
+_SIGNATURE_KIND = "elldelta evidence signature"
+_PURPOSE = b"elldelta/evidence-signature\n"
+_TEXTS = ("title", "publisher", "recipients", "people", "purpose", "setting", "outputs")
+_OTHERS = ("review", "expires", "threshold", "quasi_identifiers", "signatures", "contained")
+_UNANSWERED = "?"
+
+FORM = """\
+# What only people know about a publication. Fill it in once; 'elldelta evidence' puts it on the page.
+title      = ""   # what is published, such as "Discharges of 2025"
+publisher  = ""   # who publishes it
+recipients = ""   # "public", or who gets it and under which agreement
+people     = ""   # who may use it, and what they were taught or have signed
+purpose    = ""   # what it is for, and why less would not do
+setting    = ""   # where it is used: a public site, a secure room, a project space
+outputs    = ""   # what may leave that place, and who looks at it first
+threshold  = {threshold}   # the largest identification risk that you accept; 0.09 is a class of 12
+contained  = "?"   # is all of a table, or of one class, also in another? "no", or which: "a.csv,b.csv"
+review     = {review}   # when somebody looks at this again
+expires    = {expires}   # after this day the evidence counts no more
+signatures = ["Privacy officer", "Owner of the data"]   # who signs
+
+[quasi_identifiers]   # why each may be known to others, or where else it is published
+{columns}
+"""
 
 
-@dataclass(frozen=True, eq=False)
-class OverlaidRelease:
-    """What one release shows about common cells. Cells in the same classes of it have the same row.
+def evidence(
+    releases: Sequence[str | os.PathLike[str]],
+    plan: str | os.PathLike[str],
+    *,
+    about: str | os.PathLike[str],
+    to: str | os.PathLike[str],
+    ledger: str | os.PathLike[str] | None = None,
+    published: Sequence[str | os.PathLike[str]] = (),
+    agency_key: str | os.PathLike[str] | None = None,
+    key: PrivateKey | None = None,
+    now: dt.datetime | None = None,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Checks releases once more and writes the folder that somebody signs, whole or not at all.
 
-    Attributes:
-        name: Words for the release.
-        labels: The labels of every class, as they are written; in one way, if there are several.
-        counts: Records by class and sensitive value, every record once.
-        row_of: The row of each cell.
-        starts: Where the classes of each row begin in `classes`; one entry more than there are rows.
-        classes: The classes of row after row; a row can have none, one or several.
+    Args:
+        releases: The files of releases that are to be published, with their manifests beside them.
+        plan: The file of their plan.
+        about: What only people know, a TOML file; `write_form` makes one to fill in.
+        to: The folder; it must not be there.
+        ledger: The ledger that has admitted the releases.
+        published: What is published already and can be linked with them.
+        agency_key: The agency's public key: then the plan must carry its signature.
+        key: A private key to sign the evidence with.
+        now: The moment; by default that of the clock.
+        csv_format: How CSV files are written.
+        engine: The engine to use; DuckDB by default.
+        progress: Is told how far the reading is.
+
+    Returns:
+        The record, as it is written to `evidence.json`. If linking breaks a promise, or somebody is found
+        more easily than the form accepts, `holds` is false, the page says what is wrong, and the folder is
+        not signed.
+
+    Raises:
+        FileError: A file is missing, damaged, or not about the others.
+        RefusedError: A release is not what its manifest and its plan say, or the ledger has not admitted it.
     """
-
-    name: str
-    labels: Sequence[Labels]
-    counts: NDArray[np.int64]
-    row_of: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    classes: NDArray[np.int64]
-
-    @classmethod
-    def over_cells(
-        cls,
-        name: str,
-        labels: Sequence[Labels],
-        counts: NDArray[np.int64],
-        n_cells: int,
-        pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
-    ) -> OverlaidRelease:
-        """From sorted pairs of a cell and a class that covers it."""
-        cell, class_of = pairs
-        starts = np.searchsorted(cell, np.arange(n_cells + 1))
-        n_each = np.diff(starts)
-        row_of = np.zeros(n_cells, dtype=np.int64)
-        n_rows = 1
-        for place in range(int(n_each.max(initial=0))):
-            more = np.flatnonzero(n_each > place)
-            keys = row_of[more] * (len(counts) + 1) + class_of[starts[more] + place]
-            _, again = np.unique(keys, return_inverse=True)
-            row_of[more] = n_rows + again  # those without a further class stay as they are
-            n_rows += int(again.max()) + 1
-        _, examples, row_of = np.unique(row_of, return_index=True, return_inverse=True)
-        n_each = n_each[examples]
-        ends = np.cumsum(n_each)
-        picked = np.repeat(starts[examples] - (ends - n_each), n_each) + np.arange(int(n_each.sum()))
-        own_starts = np.concatenate(([0], ends)).astype(np.int64)
-        return cls(name, labels, counts, row_of.reshape(-1).astype(np.int64), own_starts, class_of[picked])
-
-    @cached_property
-    def table(self) -> NDArray[np.int64]:
-        """What every row shows: the sum over its classes."""
-        from scipy.sparse import csr_array
-
-        shape = (len(self.starts) - 1, len(self.counts))
-        covers = csr_array((np.ones(len(self.classes), np.int64), self.classes, self.starts), shape=shape)
-        return np.asarray(covers @ self.counts, dtype=np.int64)
-
-    @cached_property
-    def n_overlapping(self) -> int:
-        """The number of cells that several classes cover."""
-        return int((np.diff(self.starts)[self.row_of] > 1).sum())
-
-    def label(self, row: int) -> tuple[str, ...]:
-        """What the release shows for a row: one label, or several that cover the same people."""
-        classes = self.classes[self.starts[row] : self.starts[row + 1]].tolist()
-        if not classes:
-            return ("no class",) * len(self.labels[0] if self.labels else ())
-        shown = []
-        for place in range(len(self.labels[classes[0]])):
-            found = dict.fromkeys(self.labels[number][place] or "(empty)" for number in classes)
-            more = len(found) - _SHOWN_TOGETHER
-            told = list(found)[:_SHOWN_TOGETHER] + ([f"{more} more"] if more > 0 else [])
-            shown.append(" or ".join(told))
-        return tuple(shown)
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Releases laid over each other: all that audits, gates and targets ask for.
-
-    Attributes:
-        columns: The quasi-identifiers.
-        values: What the sensitive values are called.
-        shown: What each release shows about the cells.
-        linked: The cells that are linked. Those that no label but `*` names hold nobody whom a release speaks
-            of, and are not.
-        promised: The largest ell that a release promises, or None.
-        plans: The plan that each release names, or None.
-        assumptions: What reading the releases took for granted, in words.
-        labels: How labels were understood where nothing but the labels says so: column, label, meaning.
-        schema: What the columns mean, if a manifest or a schema says so.
-        places: How labels were understood, and the cells: by these people are found.
-        sought: The same releases over cells that also tell apart the people to look for, if there are any.
-        rules: What is said about the columns by which people are found.
-        base_of: The class of a plan in which each cell lies, if a plan was laid over the releases.
-        sensitive: The sensitive column.
-        contents: The digest of what each release holds, where a manifest tells it.
-    """
-
-    columns: tuple[str, ...]
-    values: tuple[str, ...]
-    shown: tuple[OverlaidRelease, ...]
-    linked: NDArray[np.intp]
-    promised: int | None
-    assumptions: tuple[str, ...]
-    labels: tuple[tuple[str, str, str], ...] = ()
-    schema: Schema | None = None
-    places: tuple[Understanding, Arrangement] | None = None
-    sought: Evidence | None = None
-    rules: Mapping[str, ColumnRules] = field(default_factory=dict)
-    plans: tuple[str | None, ...] = ()
-    base_of: NDArray[np.int64] | None = None
-    sensitive: str = ""
-    contents: tuple[str, ...] = ()
-
-    @classmethod
-    def from_published(cls, published: Sequence[Published], plan: Plan | None = None) -> Evidence:
-        """Lays releases of one schema over each other whose classes are known, and the classes of a plan.
-
-        Raises:
-            DataError: The releases do not have the same schema.
-            RefusedError: Their classes meet in too many ways.
-        """
-        from elldelta.plan.common_cells import common_cells
-
-        schema = published[0].schema
-        check_schemas(
-            [
-                *([] if plan is None else [("the plan", plan.schema)]),
-                *((item.name, item.schema) for item in published),
-            ]
-        )
-        covers = [item.classes for item in published]
-        cells = common_cells(schema, covers if plan is None else [*covers, plan.classes])
-        base_of = None if plan is None else cells.pop()
-        every = np.arange(len(cells[0]), dtype=np.int64)
-        return cls(
-            columns=schema.names,
-            values=schema.sensitive.value_labels,
-            shown=tuple(
-                OverlaidRelease.over_cells(item.name, item.labels, item.counts, len(every), (every, own))
-                for item, own in zip(published, cells, strict=True)
-            ),
-            linked=every,
-            promised=max(item.manifest.ell for item in published),
-            plans=tuple(item.manifest.plan_digest for item in published),
-            assumptions=(
-                *_assumptions([]),
-                *_alike(schema),
-                *((MISSING_COUNTS,) if schema.sensitive.has_missing else ()),
-            ),
-            schema=schema,
-            base_of=base_of,
-            sensitive=schema.sensitive.name,
-            contents=tuple(item.manifest.content_digest for item in published),
-        )
-
-    @classmethod
-    def from_releases(
-        cls,
-        releases: Sequence[ReadRelease],
-        columns: ForeignColumns,
-        *,
-        schema: Schema | None = None,
-        people: pa.Table | None = None,
-        models: Sequence[Model] = (),
-        plan: Plan | None = None,
-    ) -> Evidence:
-        """Lays releases of any origin over each other, by what their labels mean.
-
-        Args:
-            releases: The releases.
-            columns: Which columns they are linked by, and what somebody says about them.
-            schema: What the columns mean, if a manifest or a schema says so.
-            people: People to look for. They cut cells further, which must not change what is said about
-                everybody.
-            models: Counts of past records, whose combinations are to be found.
-            plan: A plan whose classes are laid over the releases.
-
-        Raises:
-            DataError: A label has no clear meaning.
-            RefusedError: The classes meet in too many ways.
-        """
-        values = () if schema is None else sensitive_texts(schema)
-        past = [_combinations(model, schema) for model in models]
-        bases = [] if plan is None else [_bases(plan, columns)]
-        understanding = understand([*releases, *bases], columns, values=values, people=past)
-        found = replace(cls._laid(releases, understanding, schema, bases), sensitive=columns.sensitive)
-        if people is None:
-            return found
-        known = known_in_each(people, columns.quasi_identifiers, columns.rules, len(releases))
-        finer = understand(releases, columns, values=values, people=known)
-        return replace(found, sought=cls._laid(releases, finer, schema), rules=columns.rules)
-
-    @classmethod
-    def _laid(
-        cls,
-        releases: Sequence[ReadRelease],
-        understanding: Understanding,
-        schema: Schema | None,
-        bases: Sequence[ReadRelease] = (),
-    ) -> Evidence:
-        understanding.check()
-        columns = understanding.columns
-        covers = [*releases, *bases]
-        parts = [understanding.boxes(cover) for cover in covers]
-        codes = [own for own, _, _ in parts]
-        cells = arrange([column.runs for column in columns], np.concatenate(codes))
-        offsets = np.cumsum([0, *map(len, codes)])
-        owner = np.searchsorted(offsets, cells.classes, side="right") - 1
-        shown = []
-        for number, (release, value_of) in enumerate(zip(covers, understanding.value_of, strict=True)):
-            _, class_of, examples = parts[number]
-            labels, counts = (
-                release.labels,
-                np.zeros((len(release.labels), len(understanding.values)), np.int64),
-            )
-            np.add.at(counts.T, value_of, release.counts.T)
-            if examples is not None:  # classes whose labels mean the same are one
-                merged = np.zeros((len(examples), counts.shape[1]), dtype=np.int64)
-                np.add.at(merged, class_of, counts)
-                labels, counts = tuple(labels[example] for example in examples), merged
-                class_of = np.arange(len(examples), dtype=np.int64)
-            own = owner == number
-            keys = cells.cell_of[own] * max(len(counts), 1) + class_of[cells.classes[own] - offsets[number]]
-            pairs = np.divmod(np.unique(keys), max(len(counts), 1))
-            shown.append(OverlaidRelease.over_cells(release.name, labels, counts, cells.n_cells, pairs))
-        linked = np.flatnonzero(cells.is_named)
-        base_of = _base_of(shown.pop()) if bases else None
-        return cls(
-            columns=tuple(column.name for column in columns),
-            values=tuple("(missing)" if value is None else value for value in understanding.values),
-            shown=tuple(shown),
-            linked=linked if linked.size else np.arange(cells.n_cells),
-            promised=max((release.ell for release in releases if release.ell is not None), default=None),
-            plans=tuple(release.plan_digest for release in releases),
-            assumptions=(
-                *_assumptions(releases),
-                *_alike(schema),
-                *_overlaps(shown, int((~cells.is_named).sum())),
-                *understanding.notes,
-            ),
-            labels=_meanings(understanding) if any(item.told_by == "labels" for item in releases) else (),
-            schema=schema,
-            places=(understanding, cells),
-            base_of=base_of,
-        )
-
-    @cached_property
-    def groups(self) -> NDArray[np.int64] | None:
-        """The group of every value, where a schema says that values of a group count once.
-
-        Without one the values of a composite column count by their first part.
-        """
-        if self.schema is None:
-            return None if self.places is None else _by_first_part(self.sensitive, self.places[0].values)
-        own = self.schema.sensitive.value_groups
-        if own is None or self.places is None:
-            return own
-        # Labels may show values that the schema does not have: each is a group by itself.
-        known = dict(zip(sensitive_texts(self.schema), own.tolist(), strict=True))
-        found = self.places[0].values
-        return np.array([known.get(value, own.size + place) for place, value in enumerate(found)])
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Words for each release."""
-        return tuple(item.name for item in self.shown)
-
-    @property
-    def class_counts(self) -> tuple[NDArray[np.int64], ...]:
-        """Per release its own classes x values, every record once."""
-        return tuple(item.counts for item in self.shown)
-
-    @property
-    def is_disjoint(self) -> bool:
-        """Whether the classes of each release are disjoint."""
-        return not any(item.n_overlapping for item in self.shown)
-
-    @cached_property
-    def _used(self) -> tuple[NDArray[np.int64], ...]:
-        """Per release, the rows that linked cells have."""
-        return tuple(np.unique(item.row_of[self.linked]) for item in self.shown)
-
-    @cached_property
-    def releases(self) -> tuple[ReleasedCounts, ...]:
-        """The releases over the cells that are linked; a row of counts is what somebody sees there."""
-        return tuple(
-            ReleasedCounts.from_rows(
-                np.searchsorted(used, item.row_of[self.linked]), item.table[used], self.groups
-            )
-            for item, used in zip(self.shown, self._used, strict=True)
-        )
-
-    @property
-    def bases(self) -> NDArray[np.int64]:
-        """The class of the plan in which each linked cell lies."""
-        if self.base_of is None:
-            raise InternalError("No plan was laid over the releases.")
-        return self.base_of[self.linked]
-
-    def by_value(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
-        """A table by the values of the schema, by the values of all releases."""
-        if self.places is None:
-            return table
-        found = np.zeros((len(table), len(self.values)), dtype=np.int64)
-        np.add.at(found.T, self.places[0].known_of, table.T)
-        return found
-
-    def label(self, release: int, row: int) -> tuple[str, ...]:
-        """What a release shows for the people of a row of its counts: one label per quasi-identifier."""
-        return self.shown[release].label(int(self._used[release][row]))
-
-    def model_rows(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The records of a model: the rows that each combination has which is linked, and counts by value."""
-        found = self.find(_combinations(model, self.schema))
-        if len(np.unique(found.person)) < len(found.person):
-            raise DataError(
-                "Labels of the releases cut through the values of the model.",
-                remedy="Use the schema that the releases were made with, or leave the model out.",
-            )
-        is_linked = np.ones(len(found.person), dtype=bool)
-        for j, used in enumerate(self._used):
-            is_linked &= np.isin(found.rows[:, j], used)
-        rows = [np.searchsorted(used, found.rows[is_linked, j]) for j, used in enumerate(self._used)]
-        counts = self.by_value(model.counts.dense()[found.person[is_linked]])
-        return np.stack(rows, axis=1).astype(np.int64), counts
-
-    @property
-    def _located(self) -> tuple[Understanding, Arrangement]:
-        if self.places is None:
-            raise InternalError("Somebody is looked for in releases that were not read for it.")
-        return self.places
-
-    def find(self, known: Known) -> Candidates:
-        """Where people can be of whom so much is known; the releases must have been laid for it."""
-        understanding, cells = self._located
-        codes = understanding.codes(known)
-        distinct, kind = np.unique(codes, axis=0, return_inverse=True)
-        who, cell = cells.find(distinct)
-        # every person gets the cells of their kind
-        kind = kind.reshape(-1)
-        starts = np.searchsorted(who, np.arange(len(distinct) + 1))
-        n_cells = np.diff(starts)[kind]
-        person = np.repeat(np.arange(len(codes)), n_cells)
-        within = np.arange(len(person)) - np.repeat(np.cumsum(n_cells) - n_cells, n_cells)
-        picked = cell[np.repeat(starts[kind], n_cells) + within]
-        rows = np.stack([item.row_of[picked] for item in self.shown], axis=1)
-        tables = tuple(item.table for item in self.shown)
-        return Candidates(len(codes), person, rows, tables, int((n_cells == 0).sum()))
-
-
-def _bases(plan: Plan, columns: ForeignColumns) -> ReadRelease:
-    """The classes of a plan, as a release that shows nothing."""
-    schema = plan.schema
-    own = [name if name in schema.names else None for name in columns.quasi_identifiers]
-    counts = np.zeros((plan.n_classes, schema.n_values), dtype=np.int64)
-    return ReadRelease.from_classes("the plan", schema, plan.classes, counts, own)
-
-
-def _base_of(shown: OverlaidRelease) -> NDArray[np.int64]:
-    """The one class of a plan that covers each cell."""
-    if (np.diff(shown.starts) != 1).any():
-        raise DataError(
-            "The classes of the plan cannot be told apart by the columns that are linked.",
-            found="A place where releases meet lies in several of them, or in none.",
-            remedy="Link by all quasi-identifiers of the plan, or compare with something else.",
-        )
-    return shown.classes[shown.row_of]
-
-
-def _combinations(model: Model, schema: Schema | None) -> Known:
-    """The combinations of a model, as people of whom everything is known."""
-    if schema is None or model.schema.digest != schema.digest:
-        raise DataError(
-            "The model and the releases were made with different schemas.",
-            remedy="Use the model that the plan of the releases was made from, give its schema "
-            "(`schema=FILE`), or leave the model out.",
-        )
-    return Known.from_positions(schema, model.counts.positions)
-
-
-def check_schemas(described: Sequence[tuple[str, Schema]]) -> None:
-    """Refuses releases that describe their columns differently."""
-    for name, schema in described[1:]:
-        if schema.digest != described[0][1].digest:
-            raise DataError(
-                "The releases were made with different schemas."
-                if described[0][0] != "the plan"
-                else "The plan and the releases were made with different schemas.",
-                found=f"{described[0][0]} and {name} describe their columns differently.",
-                remedy="Link releases that use the same columns and domains.",
-            )
-
-
-def _assumptions(releases: Sequence[ReadRelease]) -> tuple[str, ...]:
-    """What says what the releases show; without any, manifests do."""
-    by = {kind: [item.name for item in releases if item.told_by == kind] for kind in ("schema", "labels")}
-    told = []
-    if len(by["labels"]) == len(releases) > 0:
-        told.append("The labels of the releases mean what is listed; no manifest or schema says so.")
-    elif by["labels"]:
-        told.append(
-            f"{', '.join(by['labels'])}: the labels mean what is listed; no manifest says so. The classes of "
-            "the other releases are those of their manifests, with which their content was compared."
-        )
-    elif by["schema"]:
-        listed = ", ".join(by["schema"])
-        told.append(f"{listed}: no manifest was there; the labels were understood by the schema given.")
-    else:
-        told.append("Every release is the one that its manifest describes: its content was compared.")
-    return tuple(told)
-
-
-def _alike(schema: Schema | None) -> list[str]:
-    if schema is None or schema.sensitive.value_groups is None:
-        return []
-    return [
-        f"Values of one group count as one: {schema.n_values} values of {schema.sensitive.name!r} are in "
-        f"{schema.sensitive.n_groups} groups, as the schema says."
-    ]
-
-
-def _by_first_part(name: str, values: Sequence[str | None]) -> NDArray[np.int64] | None:
-    """The group of every value of a composite column; None if the column is not one."""
-    shown = [value for value in values if value is not None]
-    if not is_composite(name) or not any(SEPARATOR in value for value in shown):
-        return None
-    first = dict(zip(shown, first_parts(name, shown), strict=True))
-    number = {part: place for place, part in enumerate(dict.fromkeys(first.values()))}
-    return np.array([len(number) if value is None else number[first[value]] for value in values])
-
-
-def _overlaps(shown: Sequence[OverlaidRelease], n_unnamed: int) -> list[str]:
-    told = [
-        f"{item.name}: classes overlap or records are suppressed in {item.n_overlapping:,} of "
-        f"{len(item.row_of):,} cells; somebody there can be in any of them, so their counts are added up."
-        for item in shown
-        if item.n_overlapping
-    ]
-    if n_unnamed:
-        told.append(
-            f"{n_unnamed:,} cells are named by no label but `*`. They were not linked: only people whose "
-            "records are suppressed wherever they occur can be there."
-        )
-    return told
-
-
-def _meanings(understanding: Understanding) -> tuple[tuple[str, str, str], ...]:
-    """How every label was understood: column, label, meaning. Plain values are taken together."""
-    return tuple(
-        (row["column"], f"{row['labels']:,} values" if row["label"] is None else row["label"], row["meaning"])
-        for row in understanding.rows()
+    folder, moment = Path(to), (now or dt.datetime.now(dt.UTC)).replace(microsecond=0)
+    check_writable(folder, overwrite=False, folder=True)
+    known, files = given_plan(plan, agency_key, to_use=False)
+    said = read_about(about, known)
+    items, published = each_once(releases), each_once(published) if published else []
+    sources = _sources([*files, *map(manifest_path, map(Path, items)), Path(about)])
+    read: dict[str, Any] = {"csv_format": csv_format, "engine": engine, "progress": progress}
+    opened = [open_published(item, **read) for item in items]
+    verified = [verify_published(item, known) for item in opened]
+    is_near = any(face.closeness is not None for face in known.faces)
+    linked = audit(  # the strictest promise of all these releases counts, so no ell is named
+        [*published, *items],
+        closeness_to=known if is_near else None,
+        contained=contained_of(said["contained"]),
+        **read,
     )
+    parts = [
+        {**_release_part(item, path, said["threshold"]), **found.to_dict()}
+        for item, path, found in zip(opened, items, verified, strict=True)
+    ]
+    is_answered = contained_of(said["contained"]) is not None
+    holds, verdict = _verdict(linked, parts, said["threshold"], is_answered=is_answered)
+    content = {
+        "holds": holds,
+        "verdict": verdict,
+        "about": said,
+        "made": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+        "software": f"elldelta {__version__}",
+        "plan": _plan_part(known, files, is_checked=agency_key is not None),
+        "releases": parts,
+        "published": [{"release": Path(path).name, "digest": _file_digest(Path(path))} for path in published],
+        "linked": _linked_part(linked),
+        "ledger": None if ledger is None else _ledger_part(ledger, known, opened),
+        "limits": [*LIMITS, *linked.assumptions],
+    }
+    record = seal(KIND, FORMAT_VERSION, content)
+    _write(folder, record, linked, moment, sources, key if holds else None)
+    return record
+
+
+def write_form(
+    plan: str | os.PathLike[str], to: str | os.PathLike[str], *, today: dt.date | None = None
+) -> None:
+    """Writes a form for what only people know, with the columns of a plan, to be filled in."""
+    known, _ = given_plan(plan, to_use=False)
+    day = today or dt.datetime.now(dt.UTC).date()
+    columns = "\n".join(f'{_key(name)} = ""' for name in known.schema.names)
+    text = FORM.format(
+        threshold=THRESHOLD,
+        review=day + dt.timedelta(days=365),
+        expires=day + dt.timedelta(days=3 * 365),
+        columns=columns,
+    )
+    with AtomicFiles() as files:
+        files.stage(to).write_text(text, encoding="utf-8")
+
+
+def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
+    """What only people know, checked.
+
+    Raises:
+        FileError: Something is missing, or is not what it must be.
+    """
+    remedy = "Let a form be written (`form`), and fill in all of it."
+    try:
+        said = tomllib.loads(read_text(path, "form", remedy=remedy))
+    except (tomllib.TOMLDecodeError, RecursionError):  # or nested deeper than any form
+        raise FileError(
+            f"{os.fspath(path)} is not TOML.", found="It cannot be read.", remedy=remedy
+        ) from None
+    wrong = [name for name in _TEXTS if not _is_text(said.get(name))]
+    wrong += [name for name in ("review", "expires") if type(said.get(name)) is not dt.date]
+    threshold = said.setdefault("threshold", THRESHOLD)
+    if type(threshold) not in (int, float) or not 0.0 < threshold <= 1.0:
+        wrong.append("threshold")
+    answer = said.get("contained", _UNANSWERED)
+    answers = [answer] if isinstance(answer, str) else answer
+    if not isinstance(answers, list) or not all(isinstance(each, str) for each in answers):
+        wrong.append("contained")
+        answers = []
+    said["contained"] = [each.strip() for each in answers if each.strip() not in ("", _UNANSWERED)]
+    reasons = said.get("quasi_identifiers")
+    reasons = reasons if isinstance(reasons, dict) else {}
+    wrong += [f"quasi_identifiers.{name}" for name in plan.schema.names if not _is_text(reasons.get(name))]
+    signers = said.setdefault("signatures", [])
+    if not isinstance(signers, list) or not all(map(_is_text, signers)):
+        wrong.append("signatures")
+    unknown = sorted({*said} - {*_TEXTS, *_OTHERS} | {*reasons} - {*plan.schema.names})
+    if wrong or unknown:
+        found = [f"Missing or not of the right kind: {', '.join(wrong)}."] if wrong else []
+        found += [f"Not known here: {', '.join(unknown)}."] if unknown else []
+        raise FileError(f"The form {os.fspath(path)} is not complete.", found=" ".join(found), remedy=remedy)
+    return {**said, "review": f"{said['review']}", "expires": f"{said['expires']}"}
+
+
+def verify_evidence(
+    path: str | os.PathLike[str], keys: PublicKey | TrustedKeys | None = None
+) -> dict[str, Any]:
+    """Reads a record, and checks the files around it and, with a key, the signature.
+
+    Raises:
+        FileError: A file is missing or damaged.
+        RefusedError: It was not signed with this key, or a file is not the one that was signed.
+    """
+    record = Path(path)
+    sealed = read_json(record, KIND)
+    content = unseal(KIND, FORMAT_VERSION, sealed, f"The evidence {record}")
+    if keys is None:
+        return content
+    beside = record.with_name(SIGNATURE)
+    source, known = f"The signature {beside}", trusted(keys)
+    document = read_json(beside, "signature of evidence")
+    if document.get("kind") != _SIGNATURE_KIND:
+        raise damaged_signature(source)
+    check_format(source, document.get("format"), FORMAT_VERSION)
+    key = known.named(str(document.get("key_id")))
+    said = {name: document.get(name) for name in ("format", "evidence_digest", "files")}
+    if key is None or not holds(key, _PURPOSE, said, str(document.get("signature")), source):
+        raise RefusedError(
+            f"{source} does not hold.",
+            found="It was made with another key, or has been changed.",
+            remedy="Ask whoever made the evidence for it once more.",
+        )
+    problem = _unsigned(record, sealed["digest"], said)
+    if problem is not None:
+        raise RefusedError(
+            f"The evidence beside {record} is not what was signed.",
+            found=problem,
+            remedy="Ask whoever made the evidence for it once more.",
+        )
+    return {**content, "key_id": document["key_id"]}
+
+
+def _unsigned(record: Path, digest: str, said: Mapping[str, Any]) -> str | None:
+    """What of a folder a signature is not about, in words; None if it is about the record and all files."""
+    files = said["files"] if isinstance(said["files"], dict) else {}
+    if record.name != RECORD or digest != said["evidence_digest"] or RECORD not in files:
+        return f"{record.name} is not the record that was signed."
+    others = sorted({path.name for path in record.parent.iterdir()} - {*files, SIGNATURE})
+    if others:
+        return f"{len(others)} files in the folder are not signed: {', '.join(map(repr, others[:3]))}."
+    for name, own in files.items():
+        if not (record.parent / name).is_file() or _file_digest(record.parent / name) != own:
+            return f"{name} is missing, or has been changed."
+    return None
+
+
+def _sources(paths: Sequence[Path]) -> list[Path]:
+    """The files that are copied into the folder; no two may have one name there."""
+    sources = [path for path in paths if path.exists()]
+    taken = {name.casefold() for name in (RECORD, SIGNATURE, PAGE, PDF, CRATE)}
+    for path in sources:
+        if path.name.casefold() in taken:
+            raise ParameterError(
+                "Two files would have the same name in the folder of the evidence.",
+                found=f"Another one is called {path.name}, too.",
+                remedy="Give plan, form and releases different names, and none of those of the evidence.",
+            )
+        taken.add(path.name.casefold())
+    return sources
+
+
+def _plan_part(plan: Plan, files: Sequence[Path], *, is_checked: bool) -> dict[str, Any]:
+    return {
+        **plan.summary(),
+        "digest": plan.digest,
+        "promise": plan.promise,
+        "past_promise": plan.past_promise,
+        "conditions": list(plan.conditions),
+        "quasi_identifiers": list(plan.schema.names),
+        "sensitive": list(plan.schema.sensitive_names),
+        "signed": is_checked,
+        "signature_unchecked": not is_checked and signature_path(files[0]).exists(),
+        "values": plan.schema.n_values,
+        "closeness": None if plan.closeness is None else plan.closeness.limit,
+    }
+
+
+def _verdict(
+    linked: Audit, releases: Sequence[Mapping[str, Any]], threshold: float, *, is_answered: bool
+) -> tuple[bool, str]:
+    """Whether everything holds that plans promise and the form asks for, and the verdict in words."""
+    broken = [] if linked.holds else [linked.verdict]
+    for column in (linked, *linked.also):
+        found = column.subtraction
+        if found.is_open:
+            broken.append(
+                "Not safe while the form leaves open whether one table's population, or a class of it, is "
+                f"contained in another's (contained): if {found.condition}, {found.isolates}."
+            )
+        n_untried = sum(pair.status == "not tried" for pair in found.pairs)
+        if n_untried and not is_answered:
+            broken.append(
+                f"Not safe while the form leaves open whether one table's population, or a class of it, is "
+                f"contained in another's (contained): subtraction was not tried for {n_untried:,} of "
+                f"{len(found.pairs):,} pairs of releases."
+            )
+    above = [item for item in releases if item["risk_highest"] > threshold]
+    if above:
+        risk = risk_upper(max(item["risk_highest"] for item in above))
+        names = ", ".join(item["release"] for item in above)
+        broken.append(
+            f"Not safe by the form: in {names} the identification risk is up to {risk}, and at most "
+            f"{threshold:g} is accepted."
+        )
+    return not broken, " ".join(dict.fromkeys(broken)) or linked.verdict
+
+
+def _release_part(item: Published, path: str | os.PathLike[str], threshold: float) -> dict[str, Any]:
+    """What a release says about itself, and how easily somebody is found in it."""
+    manifest, sizes = item.manifest, item.schema.by_column(item.counts)[0].sum(axis=1)
+    sizes = sizes[sizes > 0]
+    persons = manifest.persons
+    fewest = 0  # where nothing is published
+    if sizes.size:
+        fewest = int(sizes.min()) if persons is None else persons["persons_per_class"]
+    risky = 1.0 / sizes > threshold
+    return {
+        "content_digest": manifest.content_digest,
+        "file_digest": _file_digest(Path(path)),
+        "records_read": manifest.records_read,
+        "records_suppressed": manifest.records_suppressed,
+        "records_quarantined": manifest.records_quarantined,
+        "records_left_out": manifest.records_left_out,
+        "utility": None if manifest.utility is None else dict(manifest.utility),
+        "moving": None if manifest.moving is None else dict(manifest.moving),
+        "persons": None if persons is None else dict(persons),
+        "told": list(manifest.sentences),
+        "software": manifest.software,
+        "risk_highest": 1.0 / fewest if fewest else 0.0,
+        # Of persons only the fewest of any class are known.
+        "risk_mean": len(sizes) / max(1, int(sizes.sum())) if persons is None else None,
+        "records_above": int(sizes[risky].sum()) if persons is None else None,
+    }
+
+
+def _linked_part(found: Audit) -> dict[str, Any]:
+    document = found.to_dict()
+    names = ("surest", "surest_share", "reference", "baseline", "readings",
+             "diversity_min", "diversity_min_any", "closeness", "subtraction",
+             "memberships", "histogram", "curve", "ell")  # fmt: skip
+    part = {name: document[name] for name in names}
+    if found.also:
+        others = [{**_linked_part(other), "column": other.sensitive} for other in found.also]
+        part |= {"column": found.sensitive, "also": others}
+    return part
+
+
+def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Published]) -> dict[str, Any]:
+    chain = verify_ledger(path, plan_digest=plan.digest, terms=plan.all_terms)
+    held = {entry.content_digest for entry in chain.active}
+    missing = [item.name for item in releases if item.manifest.content_digest not in held]
+    if missing:
+        raise RefusedError(
+            "The ledger has not admitted these releases.",
+            found=f"It has no line of {', '.join(missing)}.",
+            remedy="Release with the ledger (`ledger`), or name the one that admitted them.",
+        )
+    told = chain.to_dict()
+    names = ("promise", "conditions", "room_min", "classes_without_room", "classes", "sealed")
+    return {**{name: told[name] for name in names}, "lines": chain.n_lines, "head": chain.head}
+
+
+def _write(
+    folder: Path,
+    record: Mapping[str, Any],
+    linked: Audit,
+    moment: dt.datetime,
+    sources: Sequence[Path],
+    key: PrivateKey | None,
+) -> None:
+    title, verdict, footer, sections = sections_of(record, linked.plot())
+    with AtomicFiles() as files:
+        staged = files.stage(folder, folder=True)
+        (staged / RECORD).write_bytes(as_bytes(record))
+        (staged / PAGE).write_text(as_html(title, verdict, sections, footer), encoding="utf-8")
+        (staged / PDF).write_bytes(as_pdf(title, verdict, sections, footer, made=moment))
+        for path in sources:
+            shutil.copyfile(path, staged / path.name)
+        names = sorted(path.name for path in staged.iterdir())
+        digests = {name: _file_digest(staged / name) for name in names}
+        (staged / CRATE).write_bytes(as_bytes(_crate(staged, record, digests)))
+        digests[CRATE] = _file_digest(staged / CRATE)
+        if key is not None:
+            said = {"format": FORMAT_VERSION, "evidence_digest": record["digest"], "files": digests}
+            document = {"kind": _SIGNATURE_KIND, "algorithm": ALGORITHM, "key_id": key.id, **said}
+            document["signature"] = sign(key, _PURPOSE, said)
+            (staged / SIGNATURE).write_bytes(as_bytes(document))
+
+
+def _crate(folder: Path, record: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:
+    """The folder described for machines, as an RO-Crate; releases are named and not copied."""
+    try:
+        from rocrate.rocrate import ROCrate
+    except ImportError:
+        raise InputError(
+            "An RO-Crate needs the package 'rocrate'.",
+            found="It is not installed.",
+            remedy="Run: pip install 'elldelta[evidence]'",
+        ) from None
+    crate = ROCrate()
+    crate.name = record["about"]["title"]
+    crate.description = record["verdict"]
+    crate.datePublished = dt.datetime.fromisoformat(record["made"])
+    crate.publisher = crate.add(_thing(crate, "#publisher", "Organization", record["about"]["publisher"]))
+    for name, digest in digests.items():
+        crate.add_file(folder / name, name, properties={"sha256": digest.removeprefix("sha256:")})
+    for number, item in enumerate(record["releases"]):
+        thing = _thing(crate, f"#release-{number + 1}", "Dataset", item["release"])
+        thing["sha256"], thing["size"] = item["file_digest"].removeprefix("sha256:"), item["records"]
+        crate.root_dataset.append_to("mentions", crate.add(thing))
+    document: dict[str, Any] = crate.metadata.generate()
+    return document
+
+
+def _thing(crate: Any, name: str, kind: str, words: str) -> Any:  # noqa: ANN401 (rocrate has no types)
+    from rocrate.model.contextentity import ContextEntity
+
+    return ContextEntity(crate, name, properties={"@type": kind, "name": words})
+
+
+def _file_digest(path: Path) -> str:
+    """The digest of a file."""
+    if not path.exists():
+        raise FileError(f"{path} is not there.", found="There is no such file.", remedy="Check its name.")
+    return digest_of_parts(_blocks(path))
+
+
+def _blocks(path: Path) -> Any:  # noqa: ANN401 (bytes, piece by piece)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            yield block
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
+
+
+def _key(name: str) -> str:
+    """A column as a key of TOML."""
+    if name.isascii() and name.replace("_", "").replace("-", "").isalnum():
+        return name
+    if '"' in name or "\\" in name or not name.isprintable():
+        raise ParameterError("A column's name cannot be written into the form.", found="It holds quotes.")
+    return f'"{name}"'

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.audit.evidence import Evidence
-    from elldelta.audit.series import Owner, SeriesFound
-    from elldelta.audit.shares import Asked, ClosenessFound
+    from elldelta.audit.overlay import Overlay
+    from elldelta.audit.series import OwnerSeries, SeriesResult
+    from elldelta.audit.shares import ClosenessLimit, ClosenessResult
     from elldelta.audit.subtraction import Subtraction
 
 
 @dataclass(frozen=True)
-class GateClass:
+class FailingClass:
     """A class of the new release in which somebody would be left with too few values or known too well.
 
     Attributes:
@@ -73,11 +73,11 @@ class Gate(Displayed):
     columns: tuple[str, ...]
     ell: int
     diversity_min: int | None
-    classes: tuple[GateClass, ...]
+    classes: tuple[FailingClass, ...]
     subtraction: Subtraction
     assumptions: tuple[str, ...]
-    closeness: ClosenessFound | None = None
-    series: SeriesFound | None = None
+    closeness: ClosenessResult | None = None
+    series: SeriesResult | None = None
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
@@ -172,10 +172,10 @@ class Gate(Displayed):
 
 
 def gate(
-    evidence: Evidence,
+    overlay: Overlay,
     ell: int,
-    asked: Asked | None = None,
-    owners: Sequence[Owner] = (),
+    limit: ClosenessLimit | None = None,
+    owners: Sequence[OwnerSeries] = (),
     contained: Sequence[Sequence[int]] | None = None,
 ) -> Gate:
     """Asks whether the last release may join the others.
@@ -183,29 +183,29 @@ def gate(
     Every group of releases that contains the new one is looked at, exactly (see `fewest_in_any_group` and,
     for shares, `furthest_in_any_group`).
     """
-    new = len(evidence.releases) - 1
-    release = evidence.releases[new]
-    after = fewest_in_any_group(evidence.releases, member_of=new)
-    before = fewest_in_any_group(evidence.releases[:new]) if new else np.zeros_like(after)
+    new = len(overlay.releases) - 1
+    release = overlay.releases[new]
+    after = fewest_in_any_group(overlay.releases, member_of=new)
+    before = fewest_in_any_group(overlay.releases[:new]) if new else np.zeros_like(after)
     rows = release.partition.class_of
     worst_after = _fewest_by_row(rows, after, len(release.counts))
     worst_before = _fewest_by_row(rows, before, len(release.counts))
     closeness, too_far = None, np.zeros(len(release.counts), dtype=bool)
-    if asked is not None:
-        closeness, too_far = measure_closeness(evidence, asked, member_of=new)
+    if limit is not None:
+        closeness, too_far = measure_closeness(overlay, limit, member_of=new)
     failing = np.flatnonzero((worst_after > 0) & ((worst_after < ell) | too_far))
     order = failing[np.argsort(worst_after[failing], kind="stable")]
     own = next((owner for owner in owners if owner.places[-1] == new), None)
-    series = None if own is None else measure_series(evidence, own, ell, asked, only_last=True)
+    series = None if own is None else measure_series(overlay, own, ell, limit, only_last=True)
     return Gate(
-        before=evidence.names[new],
-        published=evidence.names[:new],
-        columns=evidence.columns,
+        before=overlay.names[new],
+        published=overlay.names[:new],
+        columns=overlay.columns,
         ell=ell,
         diversity_min=smallest(after),
         classes=tuple(
-            GateClass(
-                evidence.label(new, row),
+            FailingClass(
+                overlay.label(new, row),
                 int(release.counts[row].sum()),
                 int(n_groups_left(release.counts[row] > 0, release.groups)),
                 int(worst_after[row]),
@@ -214,9 +214,9 @@ def gate(
             )
             for row in order.tolist()
         ),
-        subtraction=subtract(evidence, ell, contained, [owner.places for owner in owners], member_of=new),
+        subtraction=subtract(overlay, ell, contained, [owner.places for owner in owners], member_of=new),
         series=series,
-        assumptions=evidence.assumptions,
+        assumptions=overlay.assumptions,
         closeness=closeness,
     )
 

@@ -14,7 +14,7 @@ from elldelta.audit.result import (
     WorstClass,
 )
 from elldelta.audit.series import READ_FROM_COUNTS, measure_series
-from elldelta.audit.shares import MOST_WORST, led_by, measure_closeness
+from elldelta.audit.shares import MOST_WORST, inference_risks, measure_closeness
 from elldelta.audit.subtraction import subtract
 from elldelta.core.diversity import k_anonymity, t_closeness
 from elldelta.core.exposure import (
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.audit.evidence import Evidence
-    from elldelta.audit.series import Owner
-    from elldelta.audit.shares import Asked
+    from elldelta.audit.overlay import Overlay
+    from elldelta.audit.series import OwnerSeries
+    from elldelta.audit.shares import ClosenessLimit
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.linkage import ReleasedCounts
     from elldelta.model import Model
@@ -46,20 +46,20 @@ _MOST_WORK = 2_000_000_000
 
 
 def summarize(
-    evidence: Evidence,
+    overlay: Overlay,
     ell: int,
     *,
     model: Model | None = None,
-    closeness: Asked | None = None,
+    closeness: ClosenessLimit | None = None,
     contained: Sequence[Sequence[int]] | None = None,
     targets: TargetTotals | None = None,
-    owners: Sequence[Owner] = (),
+    owners: Sequence[OwnerSeries] = (),
     judged: Sequence[Sequence[int]] = (),
 ) -> Audit:
     """Measures everything an audit reports.
 
     Args:
-        evidence: The releases.
+        overlay: The releases.
         ell: The number of values to compare with.
         model: Where the posterior's distribution comes from; by default the releases pooled.
         closeness: The closeness that is asked for.
@@ -68,25 +68,25 @@ def summarize(
         owners: Series of one owner that are measured.
         judged: Series of one owner that a ledger has judged, by their places.
     """
-    cells = distinct_cells(evidence.releases)
+    cells = distinct_cells(overlay.releases)
     linkage = link(cells)
     fewest = fewest_in_any_group(cells)
-    exposure = measure(linkage.counts, ell, evidence.groups)
-    n_cells, n_values = len(fewest), len(evidence.values)
+    exposure = measure(linkage.counts, ell, overlay.groups)
+    n_cells, n_values = len(fewest), len(overlay.values)
     most_groups = int(np.clip(_MOST_WORK // (n_cells * n_values + 1), 2 * len(cells), 512))
-    series = tuple(measure_series(evidence, owner, ell, closeness) for owner in owners)
-    readings, reference, baseline = led_by(evidence, closeness, model)
+    series = tuple(measure_series(overlay, owner, ell, closeness) for owner in owners)
+    readings, reference, baseline = inference_risks(overlay, closeness, model)
     return Audit(
         releases=tuple(
             _alone(name, counts, release, ell)
             for name, counts, release in zip(
-                evidence.names, evidence.class_counts, evidence.releases, strict=True
+                overlay.names, overlay.class_counts, overlay.releases, strict=True
             )
         ),
-        columns=evidence.columns,
-        sensitive=evidence.sensitive,
-        plans=tuple(sorted({plan for plan in evidence.plans if plan is not None})),
-        contents=evidence.contents,
+        columns=overlay.columns,
+        sensitive=overlay.sensitive,
+        plans=tuple(sorted({plan for plan in overlay.plans if plan is not None})),
+        contents=overlay.contents,
         ell=ell,
         diversity_min_any=smallest(fewest),
         diversity_min_unknown=fewest_in_union(cells),
@@ -96,19 +96,19 @@ def summarize(
         readings=readings,
         reference=reference,
         baseline=baseline,
-        closeness=None if closeness is None else measure_closeness(evidence, closeness)[0],
+        closeness=None if closeness is None else measure_closeness(overlay, closeness)[0],
         curve=exposure_curve(cells, ell, most_groups=most_groups),
         left_out=leave_one_out(cells, ell),
-        worst=_worst(evidence, cells, fewest),
-        subtraction=subtract(evidence, ell, contained, [*(owner.places for owner in owners), *judged]),
+        worst=_worst(overlay, cells, fewest),
+        subtraction=subtract(overlay, ell, contained, [*(owner.places for owner in owners), *judged]),
         targets=targets,
         series=series,
         assumptions=(
-            *evidence.assumptions,
-            *_twice(evidence),
+            *overlay.assumptions,
+            *_twice(overlay),
             *([READ_FROM_COUNTS] if any(s.told_by == "counts" for own in series for s in own.steps) else []),
         ),
-        labels=evidence.labels,
+        labels=overlay.labels,
         linkage=linkage,
     )
 
@@ -131,15 +131,15 @@ def _alone(name: str, classes: NDArray[np.int64], release: ReleasedCounts, ell: 
     )
 
 
-def _twice(evidence: Evidence) -> Iterator[str]:
+def _twice(overlay: Overlay) -> Iterator[str]:
     """Says which releases show the same classes with the same counts: copies, most likely."""
-    for one, other in combinations(evidence.shown, 2):
+    for one, other in combinations(overlay.layers, 2):
         if list(one.labels) == list(other.labels) and np.array_equal(one.counts, other.counts):
             yield f"{TWICE}: {one.name} and {other.name} look like one release given twice."
 
 
 def _worst(
-    evidence: Evidence, cells: Sequence[ReleasedCounts], fewest: NDArray[np.int64]
+    overlay: Overlay, cells: Sequence[ReleasedCounts], fewest: NDArray[np.int64]
 ) -> tuple[WorstClass, ...]:
     """The cells with the fewest values left, each with the group of releases that leaves so few."""
     occupied = np.flatnonzero(fewest > 0)
@@ -152,14 +152,14 @@ def _worst(
             group = tuple(np.flatnonzero(shown[:, value] > 0).tolist())
             left = shown[list(group)].min(axis=0)
             share = float(left.max() / left.sum())
-            if n_groups_left(left > 0, evidence.groups) == fewest[cell] and (best is None or share > best[0]):
+            if n_groups_left(left > 0, overlay.groups) == fewest[cell] and (best is None or share > best[0]):
                 best = share, group, left
         if best is not None:
             share, group, left = best
             key = tuple((j, rows[j]) for j in group)  # a smaller group meets in several cells
             found[key] = WorstClass(
-                tuple(evidence.names[j] for j in group),
-                tuple(evidence.label(j, rows[j]) for j in group),
+                tuple(overlay.names[j] for j in group),
+                tuple(overlay.label(j, rows[j]) for j in group),
                 int(fewest[cell]),
                 int(left.sum()),
                 share,

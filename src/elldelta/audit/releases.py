@@ -241,7 +241,7 @@ def read_release(
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class BackgroundKnowledge:
     """What is known about people: per column the texts that occur, and which of them each person has.
 
     Attributes:
@@ -255,7 +255,7 @@ class Known:
     @classmethod
     def from_table(
         cls, people: pa.Table, columns: Iterable[str], rules: Mapping[str, ColumnRules] | None = None
-    ) -> Known:
+    ) -> BackgroundKnowledge:
         """The people of a table; a column that is missing, or a cell that is empty or NA, is not known."""
         import pyarrow as pa
 
@@ -284,7 +284,7 @@ class Known:
         return cls(tuple(texts), np.stack(codes, axis=1).astype(np.int64))
 
     @classmethod
-    def from_positions(cls, schema: Schema, positions: NDArray[np.int64]) -> Known:
+    def from_positions(cls, schema: Schema, positions: NDArray[np.int64]) -> BackgroundKnowledge:
         """One person per combination of positions of a schema."""
         texts, codes = [], []
         for place, column in enumerate(schema.quasi_identifiers):
@@ -359,7 +359,7 @@ class Understanding:
         rank[order] = np.arange(len(order))
         return codes[examples[order]], rank[class_of.reshape(-1)], examples[order]
 
-    def codes(self, known: Known) -> NDArray[np.int64]:
+    def codes(self, known: BackgroundKnowledge) -> NDArray[np.int64]:
         """The number of the label of each person in each column."""
         return np.stack(
             [
@@ -391,7 +391,7 @@ def understand(
     columns: ForeignColumns,
     *,
     values: Sequence[str | None] = (),
-    people: Sequence[Known] = (),
+    people: Sequence[BackgroundKnowledge] = (),
 ) -> Understanding:
     """Understands the labels of all releases together; nothing is refused yet but what has no remedy here.
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from elldelta.audit.series import SeriesFound
-    from elldelta.audit.shares import ClosenessFound, Led
+    from elldelta.audit.series import SeriesResult
+    from elldelta.audit.shares import ClosenessResult, InferenceRisk
     from elldelta.audit.subtraction import Subtraction
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.exposure import CurvePoint, Exposure, LeftOut
@@ -131,10 +131,10 @@ class Audit(Displayed):
     n_values: int
     classes_below_any: int
     exposure: Exposure
-    readings: tuple[Led, Led]
+    readings: tuple[InferenceRisk, InferenceRisk]
     reference: str
     baseline: float
-    closeness: ClosenessFound | None
+    closeness: ClosenessResult | None
     curve: tuple[CurvePoint, ...]
     left_out: tuple[LeftOut, ...]
     worst: tuple[WorstClass, ...]
@@ -143,7 +143,7 @@ class Audit(Displayed):
     assumptions: tuple[str, ...]
     labels: tuple[tuple[str, str, str], ...]
     linkage: Linkage
-    series: tuple[SeriesFound, ...] = ()
+    series: tuple[SeriesResult, ...] = ()
     also: tuple[Audit, ...] = ()
 
     def facts(self) -> dict[str, object]:
@@ -271,7 +271,7 @@ class Audit(Displayed):
         return safe + counted_missing(self.assumptions) + self.subtraction.proviso
 
     @property
-    def _worst_series(self) -> SeriesFound | None:
+    def _worst_series(self) -> SeriesResult | None:
         """The owner whose releases leave the fewest values, if they leave too few."""
         below = [owner for owner in self.series if owner.diversity_min is not None]
         worst = min(below, key=lambda owner: owner.diversity_min or 0, default=None)

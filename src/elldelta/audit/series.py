@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.audit.evidence import Evidence
-    from elldelta.audit.shares import Asked
+    from elldelta.audit.overlay import Overlay
+    from elldelta.audit.shares import ClosenessLimit
     from elldelta.core.linkage import ReleasedCounts
     from elldelta.release import Located
 
@@ -45,7 +45,7 @@ _KINDS = ("came", "went", "stayed")
 
 
 @dataclass(frozen=True)
-class Owner:
+class OwnerSeries:
     """The releases of one owner, in their order.
 
     Attributes:
@@ -86,7 +86,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class SeriesFound:
+class SeriesResult:
     """What the releases of one owner show together.
 
     Attributes:
@@ -124,7 +124,7 @@ class SeriesFound:
         return {**asdict(self), "smallest": listed}
 
 
-def owners_of(found: Sequence[Located], named: Sequence[Sequence[int]] = ()) -> list[Owner]:
+def find_series(found: Sequence[Located], named: Sequence[Sequence[int]] = ()) -> list[OwnerSeries]:
     """Which releases are one owner's, in their order: as somebody says, and as manifests say.
 
     A manifest names the owner and the line of the ledger that admitted the release.
@@ -142,7 +142,7 @@ def owners_of(found: Sequence[Located], named: Sequence[Sequence[int]] = ()) -> 
         update = None if manifest is None else manifest.update
         numbers = None if update is None else (update.get("records_joined"), update.get("records_left"))
         told.append(None if numbers is None or None in numbers else numbers)  # type: ignore[arg-type]
-    return [Owner(tuple(own), tuple(told[place] for place in own)) for own in series if len(own) > 1]
+    return [OwnerSeries(tuple(own), tuple(told[place] for place in own)) for own in series if len(own) > 1]
 
 
 def check_series(named: Sequence[Sequence[int]]) -> None:
@@ -157,51 +157,56 @@ def check_series(named: Sequence[Sequence[int]]) -> None:
 
 
 def measure_series(
-    evidence: Evidence, owner: Owner, ell: int, asked: Asked | None = None, *, only_last: bool = False
-) -> SeriesFound:
+    overlay: Overlay,
+    owner: OwnerSeries,
+    ell: int,
+    limit: ClosenessLimit | None = None,
+    *,
+    only_last: bool = False,
+) -> SeriesResult:
     """Subtracts the releases of an owner from each other, one after the other, class by class.
 
     Args:
-        evidence: The releases.
+        overlay: The releases.
         owner: Which of them, and what manifests say.
         ell: The number of values to compare with.
-        asked: The closeness that is asked for.
+        limit: The closeness that is asked for.
         only_last: Look only at what the last release adds to the others.
 
     Raises:
         DataError: Classes of a release overlap.
     """
-    if not evidence.is_disjoint:
+    if not overlay.is_disjoint:
         raise DataError(
             "Subtraction needs releases whose classes do not overlap.",
             found="Classes of a release overlap, or records are suppressed.",
             remedy="Leave out `series`.",
         )
-    if asked is None:
-        cells, reference_of, weights = list(distinct_cells(evidence.releases)), None, None
+    if limit is None:
+        cells, reference_of, weights = list(distinct_cells(overlay.releases)), None, None
     else:
-        cells, reference_of, weights = references(evidence, asked)
+        cells, reference_of, weights = references(overlay, limit)
     steps = [
-        _Compared(cells, owner.places[: number + 1], owner.told[number], ell, evidence.groups)
+        _Compared(cells, owner.places[: number + 1], owner.told[number], ell, overlay.groups)
         for number in range(1, len(owner.places))
     ]
     looked_at = steps[-1:] if only_last else steps
-    listed = [item for step in looked_at for item in step.below(evidence, ell)]
-    fewest = _fewest(evidence, cells, owner.places, steps, only_last=only_last)
+    listed = [item for step in looked_at for item in step.below(overlay, ell)]
+    fewest = _fewest(overlay, cells, owner.places, steps, only_last=only_last)
     if fewest is not None and fewest < ell and not listed:
-        first, last = evidence.names[owner.places[0]], evidence.names[owner.places[-1]]
+        first, last = overlay.names[owner.places[0]], overlay.names[owner.places[-1]]
         listed = [
             IsolatedGroup((first, last), "who came and went, over several releases", ((), ()), 0, fewest)
         ]
     listed.sort(key=lambda item: (item.diversity, item.records))
     distance, people_far = None, 0
-    if asked is not None and reference_of is not None and weights is not None:
+    if limit is not None and reference_of is not None and weights is not None:
         far = [one for step in looked_at for one in step.distances(reference_of, weights)]
         distance = max((float(one) for one, _ in far), default=None)
-        people_far = sum(people for one, people in far if one > asked.allowed)
-    return SeriesFound(
-        releases=tuple(evidence.names[place] for place in owner.places),
-        steps=tuple(step.described(evidence, ell) for step in looked_at),
+        people_far = sum(people for one, people in far if one > limit.allowed)
+    return SeriesResult(
+        releases=tuple(overlay.names[place] for place in owner.places),
+        steps=tuple(step.described(overlay, ell) for step in looked_at),
         diversity_min=fewest,
         groups_below=sum(item.records > 0 for item in listed),
         people_below=sum(item.records for item in listed),
@@ -295,11 +300,11 @@ class _Compared:
         found[self._cells] = shown[self._part] | ~self.changed[self._part][:, np.newaxis]
         return found
 
-    def described(self, evidence: Evidence, ell: int) -> Step:
+    def described(self, overlay: Overlay, ell: int) -> Step:
         """The step in numbers."""
         told = {}
         for kind, group in self._groups():
-            values, people = n_groups_left(group > 0, evidence.groups), group.sum(axis=1)
+            values, people = n_groups_left(group > 0, overlay.groups), group.sum(axis=1)
             below = (values > 0) & (values < ell) & bool(self.told_by)
             told[kind] = {
                 "groups": int((values > 0).sum()),
@@ -308,20 +313,20 @@ class _Compared:
                 "people_below": int(people[below].sum()),
                 "values_min": int(values[values > 0].min()) if bool(self.told_by) and values.any() else None,
             }
-        before, after = (evidence.names[place] for place in self._places)
+        before, after = (overlay.names[place] for place in self._places)
         return Step(before, after, len(self.changed), int(self.changed.sum()), self.told_by, **told)
 
-    def below(self, evidence: Evidence, ell: int) -> Iterator[IsolatedGroup]:
+    def below(self, overlay: Overlay, ell: int) -> Iterator[IsolatedGroup]:
         """The groups with fewer than ell values."""
         if not self.told_by:
             return
-        names = evidence.names[self._places[0]], evidence.names[self._places[1]]
+        names = overlay.names[self._places[0]], overlay.names[self._places[1]]
         for kind, group in self._groups():
-            values = n_groups_left(group > 0, evidence.groups)
+            values = n_groups_left(group > 0, overlay.groups)
             for part in np.flatnonzero((values > 0) & (values < ell)).tolist():
                 labels = tuple(
                     tuple(
-                        evidence.label(*point)
+                        overlay.label(*point)
                         for point, own in zip(points, parts.tolist(), strict=True)
                         if own == part
                     )
@@ -350,7 +355,7 @@ class _Compared:
 
 
 def _fewest(
-    evidence: Evidence,
+    overlay: Overlay,
     cells: Sequence[ReleasedCounts],
     places: Sequence[int],
     steps: Sequence[_Compared],
@@ -374,11 +379,11 @@ def _fewest(
             found = left
             if last < end:
                 known, found = left, left & went[last]
-            number = n_groups_left(found, evidence.groups)
+            number = n_groups_left(found, overlay.groups)
             if only_last and last < end - 1:
                 continue
             if only_last and first < end:  # what is known without the last release is not its doing
-                number = np.where(number < n_groups_left(known, evidence.groups), number, 0)
+                number = np.where(number < n_groups_left(known, overlay.groups), number, 0)
             fewest.append(number)
     numbers = np.concatenate(fewest)
     return int(numbers[numbers > 0].min()) if numbers.any() else None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.audit.evidence import Evidence
+    from elldelta.audit.overlay import Overlay
     from elldelta.core.linked_shares import Gain
 
 POOLED = "pooled"
@@ -48,7 +48,7 @@ _MOST_VALUES = 5
 
 
 @dataclass(frozen=True)
-class Led:
+class InferenceRisk:
     """How far linking leads about one value at worst, whichever of the releases somebody is in.
 
     Attributes:
@@ -76,7 +76,7 @@ class Led:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ClosenessLimit:
     """A closeness that is asked for, and the reference it is about.
 
     Attributes:
@@ -90,7 +90,7 @@ class Asked:
     model: Model | None = None
 
     @classmethod
-    def of(cls, closeness: object, reference: Any) -> Asked | None:  # noqa: ANN401 (an object or a file)
+    def of(cls, closeness: object, reference: Any) -> ClosenessLimit | None:  # noqa: ANN401 (an object or a file)
         """What was asked for; None if nothing was.
 
         Args:
@@ -121,7 +121,7 @@ class Asked:
             return cls(allowed)
         return cls(allowed, model=loaded(reference, Model, read_model))
 
-    def for_column(self, place: int) -> Asked | None:
+    def for_column(self, place: int) -> ClosenessLimit | None:
         """The same for one of several sensitive columns: its own promise, or None if there is none."""
         if self.plan is None or not self.plan.also:
             return self
@@ -181,7 +181,7 @@ class FarClass:
 
 
 @dataclass(frozen=True)
-class ClosenessFound:
+class ClosenessResult:
     """How far from a reference shares of linked records can be, whichever of the releases a person is in.
 
     Attributes:
@@ -234,20 +234,20 @@ class ClosenessFound:
 
 
 def measure_closeness(
-    evidence: Evidence, asked: Asked, *, member_of: int | None = None
-) -> tuple[ClosenessFound, NDArray[np.bool_]]:
+    overlay: Overlay, limit: ClosenessLimit, *, member_of: int | None = None
+) -> tuple[ClosenessResult, NDArray[np.bool_]]:
     """Compares shares with the reference, for every group of releases; see `furthest_in_any_group`.
 
     Args:
-        evidence: The releases.
-        asked: What is compared.
+        overlay: The releases.
+        limit: What is compared.
         member_of: Look only at people who are in this release.
 
     Returns:
         What was found; and the rows of that release (or of the last) in which somebody is further away.
     """
-    cells, reference_of, weights = references(evidence, asked)
-    found = furthest_in_any_group(cells, reference_of, weights, asked.allowed, member_of=member_of)
+    cells, reference_of, weights = references(overlay, limit)
+    found = furthest_in_any_group(cells, reference_of, weights, limit.allowed, member_of=member_of)
     is_asked = ~np.isnan(found.bounds)
     far = np.where(np.isnan(found.distances), -1.0, found.distances)
     listed: dict[Any, FarClass] = {}
@@ -260,30 +260,30 @@ def measure_closeness(
         if key not in listed:
             tables = [cells[j].counts[row] for j, row in zip(group, rows, strict=True)]
             linked, before = np.min(tables, axis=0), weights[reference_of[cell]]
-            listed[key] = _far(evidence, (group, rows), linked, before, (far[cell], found.bounds[cell]))
+            listed[key] = _far(overlay, (group, rows), linked, before, (far[cell], found.bounds[cell]))
     above = np.zeros(len(cells[-1].counts), dtype=bool)
     above[cells[-1].partition.class_of[found.above]] = True
-    return ClosenessFound(
-        allowed=float(asked.allowed),
-        reference=asked.words,
+    return ClosenessResult(
+        allowed=float(limit.allowed),
+        reference=limit.words,
         distance=float(far.max()) if (far >= 0).any() else None,
         bound=float(found.bounds[is_asked].max()) if is_asked.any() else None,
         is_complete=found.is_complete,
         classes=int(is_asked.sum()),
         classes_above=int(found.above.sum()),
         worst=tuple(listed.values()),
-        note=_note(evidence, is_complete=found.is_complete),
+        note=_note(overlay, is_complete=found.is_complete),
     ), above
 
 
-def _note(evidence: Evidence, *, is_complete: bool) -> str:
+def _note(overlay: Overlay, *, is_complete: bool) -> str:
     told = []
     if not is_complete:
         told.append(
             "There are too many groups of releases to ask each: the verdict is that of a bound, which can be "
             "larger than any distance."
         )
-    if not evidence.is_disjoint:
+    if not overlay.is_disjoint:
         told.append(
             "Where classes overlap or records are suppressed, the counts of all classes around a person are "
             "added up. Somebody who knows in which of them the person is can be led further."
@@ -292,7 +292,7 @@ def _note(evidence: Evidence, *, is_complete: bool) -> str:
 
 
 def _far(
-    evidence: Evidence,
+    overlay: Overlay,
     where: tuple[list[int], list[int]],
     linked: NDArray[np.int64],
     weights: NDArray[np.int64],
@@ -301,38 +301,38 @@ def _far(
     before, after = weights / weights.sum(), linked / linked.sum()
     gains = after > before
     return FarClass(
-        releases=tuple(evidence.names[j] for j in where[0]),
-        labels=tuple(evidence.label(j, row) for j, row in zip(*where, strict=True)),
+        releases=tuple(overlay.names[j] for j in where[0]),
+        labels=tuple(overlay.label(j, row) for j, row in zip(*where, strict=True)),
         records=int(linked.sum()),
         distance=float(far[0]),
         bound=float(far[1]),
         guess_before=float(before.max()),
         guess_after=float(after.max()),
-        values=tuple(evidence.values[s] for s in np.flatnonzero(gains)),
+        values=tuple(overlay.values[s] for s in np.flatnonzero(gains)),
         set_before=float(before[gains].sum()),
         set_after=float(after[gains].sum()),
     )
 
 
 def references(
-    evidence: Evidence, asked: Asked
+    overlay: Overlay, limit: ClosenessLimit
 ) -> tuple[list[ReleasedCounts], NDArray[np.int64], NDArray[np.int64]]:
     """The releases over one cell per combination of classes and reference; which each has; the weights."""
-    releases = evidence.releases
-    if asked.plan is not None:
-        bases, row_of = np.unique(evidence.bases, return_inverse=True)
-        empty = np.zeros((len(bases), len(evidence.values)), dtype=np.int64)
+    releases = overlay.releases
+    if limit.plan is not None:
+        bases, row_of = np.unique(overlay.bases, return_inverse=True)
+        empty = np.zeros((len(bases), len(overlay.values)), dtype=np.int64)
         *cells, laid = distinct_cells([*releases, ReleasedCounts.from_rows(row_of.reshape(-1), empty)])
-        references = asked.plan.terms.closeness
+        references = limit.plan.terms.closeness
         if references is None:
             raise InternalError("A plan without references was to be compared with.")
-        weights = evidence.by_value(references.references[bases])
+        weights = overlay.by_value(references.references[bases])
         return cells, laid.partition.class_of.astype(np.int64), weights
     cells = distinct_cells(releases)
     n_cells = cells[0].partition.n_quasi_identifiers
-    if asked.model is None:
-        return cells, np.zeros(n_cells, dtype=np.int64), _pooled(evidence)[np.newaxis]
-    rows, counts = evidence.model_rows(asked.model)
+    if limit.model is None:
+        return cells, np.zeros(n_cells, dtype=np.int64), _pooled(overlay)[np.newaxis]
+    rows, counts = overlay.model_rows(limit.model)
     own = np.stack([item.partition.class_of for item in cells], axis=1)
     _, place = np.unique(np.concatenate((own, rows)), axis=0, return_inverse=True)
     place = place.reshape(-1)
@@ -343,9 +343,9 @@ def references(
     return cells, place[:n_cells].astype(np.int64), table * overall.sum() + overall
 
 
-def led_by(
-    evidence: Evidence, asked: Asked | None, model: Model | None
-) -> tuple[tuple[Led, Led], str, float]:
+def inference_risks(
+    overlay: Overlay, limit: ClosenessLimit | None, model: Model | None
+) -> tuple[tuple[InferenceRisk, InferenceRisk], str, float]:
     """How far linking leads by shares and by Bayes' rule, from which reference, and what that says at most.
 
     Compared is with a model that was given for it, or else with what closeness is about, or with the releases
@@ -355,30 +355,32 @@ def led_by(
         Both readings; the reference, in words; and the largest share that it gives one value, of a model over
         all of its records.
     """
-    against = asked or Asked(Fraction(1))
+    against = limit or ClosenessLimit(Fraction(1))
     if model is not None:
-        against = Asked(Fraction(1), model=model)
-    cells, reference_of, weights = references(evidence, against)
-    masses = _masses(evidence, against, cells, (reference_of, weights))
+        against = ClosenessLimit(Fraction(1), model=model)
+    cells, reference_of, weights = references(overlay, against)
+    masses = _masses(overlay, against, cells, (reference_of, weights))
     several = len(cells) > 1
     people = f"the other people of {'each release' if several else 'the release'}"
     apart = ", and none of them is in two releases" if several else ""
     drawn = f"{people} are independent draws from the reference{apart}"
     readings = (
-        Led(
+        InferenceRisk(
             f"shares of {'linked records' if several else 'the records of a class'}",
             f"every {'linked record' if several else 'record of the class'} {EQUALLY_LIKELY}",
             gain_in_shares(cells, reference_of, weights),
         ),
-        Led("Bayes' rule", drawn, gain_by_bayes(cells, reference_of, weights, masses)),
+        InferenceRisk("Bayes' rule", drawn, gain_by_bayes(cells, reference_of, weights, masses)),
     )
     told = weights
     if against.model is not None:
-        told = evidence.model_rows(against.model)[1].sum(axis=0)[np.newaxis]
+        told = overlay.model_rows(against.model)[1].sum(axis=0)[np.newaxis]
     return readings, against.words, float(reference_shares(told).max()) if told.any() else 0.0
 
 
-def surest_words(readings: tuple[Led, Led], reference: str, baseline: float, *, alone: bool) -> str:
+def surest_words(
+    readings: tuple[InferenceRisk, InferenceRisk], reference: str, baseline: float, *, alone: bool
+) -> str:
     """How far linking leads at worst, and on what conditions; stands beside every verdict."""
     shares, bayes = readings
     if shares.found is None or bayes.found is None:
@@ -394,21 +396,21 @@ def surest_words(readings: tuple[Led, Led], reference: str, baseline: float, *, 
     )
 
 
-def _pooled(evidence: Evidence) -> NDArray[np.int64]:
-    pooled: NDArray[np.int64] = np.sum([counts.sum(axis=0) for counts in evidence.class_counts], axis=0)
+def _pooled(overlay: Overlay) -> NDArray[np.int64]:
+    pooled: NDArray[np.int64] = np.sum([counts.sum(axis=0) for counts in overlay.class_counts], axis=0)
     return pooled
 
 
 def _masses(
-    evidence: Evidence,
-    against: Asked,
+    overlay: Overlay,
+    against: ClosenessLimit,
     cells: Sequence[ReleasedCounts],
     referred: tuple[NDArray[np.int64], NDArray[np.int64]],
 ) -> list[NDArray[np.float64]]:
     """P(c_j, s) for the classes of each release, up to a factor: how its other people fall on values."""
     reference_of, weights = referred
     if against.model is not None:
-        rows, counts = evidence.model_rows(against.model)
+        rows, counts = overlay.model_rows(against.model)
         overall = counts.sum(axis=0) / max(int(counts.sum()), 1)
         tables: list[NDArray[np.float64]] = []
         for j, release in enumerate(cells):
@@ -418,7 +420,7 @@ def _masses(
         return tables
     each = reference_shares(weights)
     if against.plan is not None and against.plan.closeness is not None:
-        bases = np.unique(evidence.bases)
+        bases = np.unique(overlay.bases)
         each = each * np.maximum(np.array(against.plan.closeness.masses)[bases], 1e-12)[:, np.newaxis]
     found = []
     for release in cells:

@@ -19,7 +19,7 @@ from elldelta.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from elldelta.audit.evidence import Evidence
+    from elldelta.audit.overlay import Overlay
     from elldelta.core.differencing import Isolated
 
 Status = Literal["found", "possible", "not tried", "not found"]
@@ -244,7 +244,7 @@ def contained_of(answers: Sequence[str] | None) -> list[list[str]] | None:
 
 
 def subtract(
-    evidence: Evidence,
+    overlay: Overlay,
     ell: int,
     contained: Sequence[Sequence[int]] | None = None,
     series: Sequence[Sequence[int]] = (),
@@ -254,7 +254,7 @@ def subtract(
     """Subtracts every two releases from each other, class by class, whatever their plans and owners.
 
     Args:
-        evidence: The releases.
+        overlay: The releases.
         ell: The number of values to compare with; at least 2, as one value is the value of everybody there.
         contained: Sets of releases of which one's people are all in the other, for any two of a set. None:
             nobody has said. Whoever says it names all of them, and none with an empty list.
@@ -269,7 +269,7 @@ def subtract(
     said = {pair for group in contained or () for pair in combinations(sorted(set(group)), 2)}
     known = {pair for places in series for pair in combinations(sorted(places), 2)}
     every = [
-        pair for pair in combinations(range(len(evidence.shown)), 2) if member_of is None or member_of in pair
+        pair for pair in combinations(range(len(overlay.layers)), 2) if member_of is None or member_of in pair
     ]
     below = max(ell, 2)
     order = {status: place for place, status in enumerate(get_args(Status))}
@@ -279,37 +279,37 @@ def subtract(
         pair = (one, other)
         if pair in said:
             answer = "affirmed"
-            _check_contained(evidence, pair)
+            _check_contained(overlay, pair)
         is_beyond = number >= _MOST_PAIRS and pair not in said
         because: Because | None = "too many pairs" if is_beyond else None
-        if any(evidence.shown[place].n_overlapping for place in pair):
+        if any(overlay.layers[place].n_overlapping for place in pair):
             because = "overlap"
         if because is not None:
-            names = evidence.names[one], evidence.names[other]
+            names = overlay.names[one], overlay.names[other]
             pairs.append(SubtractedPair(names, "not tried", because))
             continue
-        told, found = _subtracted(evidence, pair, answer, below, is_series=pair in known)
+        told, found = _subtracted(overlay, pair, answer, below, is_series=pair in known)
         pairs.append(told)
         groups += [
             (order[status], item.diversity, item.records, pair, item, status) for item, status in found
         ]
     groups.sort(key=lambda group: group[:3])
-    smallest = tuple(_group(evidence, *group[3:]) for group in groups[:MOST_WORST])
+    smallest = tuple(_group(overlay, *group[3:]) for group in groups[:MOST_WORST])
     return Subtraction.of(pairs, below, smallest)
 
 
 def _subtracted(
-    evidence: Evidence, pair: tuple[int, int], answer: Because, below: int, *, is_series: bool
+    overlay: Overlay, pair: tuple[int, int], answer: Because, below: int, *, is_series: bool
 ) -> tuple[SubtractedPair, list[tuple[Isolated, Literal["found", "possible"]]]]:
     """What two releases isolate below a number of values."""
     one, other = pair
-    names = evidence.names[one], evidence.names[other]
+    names = overlay.names[one], overlay.names[other]
     isolated = [
         item
-        for item in isolate(evidence.releases[one], evidence.releases[other], below=below)
+        for item in isolate(overlay.releases[one], overlay.releases[other], below=below)
         if not (is_series and item.whole)
     ]
-    sizes = [int(evidence.shown[place].counts.sum()) for place in pair]
+    sizes = [int(overlay.layers[place].counts.sum()) for place in pair]
     status: dict[bool, Literal["found", "possible"]] = {True: "found", False: "possible"}
     judged = [(item, status[answer == "affirmed" and _follows(item, sizes)]) for item in isolated]
     told = [item for item, own in judged if own == "found"]
@@ -327,15 +327,15 @@ def _follows(item: Isolated, sizes: Sequence[int]) -> bool:
 
 
 def _group(
-    evidence: Evidence, pair: tuple[int, int], item: Isolated, status: Literal["found", "possible"]
+    overlay: Overlay, pair: tuple[int, int], item: Isolated, status: Literal["found", "possible"]
 ) -> IsolatedGroup:
     first, second = pair
     return IsolatedGroup(
-        (evidence.names[first], evidence.names[second]),
+        (overlay.names[first], overlay.names[second]),
         item.how,
         (
-            tuple(evidence.label(first, row) for row in item.first),
-            tuple(evidence.label(second, row) for row in item.second),
+            tuple(overlay.label(first, row) for row in item.first),
+            tuple(overlay.label(second, row) for row in item.second),
         ),
         item.records,
         item.diversity,
@@ -343,9 +343,9 @@ def _group(
     )
 
 
-def _check_contained(evidence: Evidence, pair: tuple[int, int]) -> None:
+def _check_contained(overlay: Overlay, pair: tuple[int, int]) -> None:
     """Refuses what is said about two populations where their counts exclude it."""
-    shown = [evidence.shown[place] for place in pair]
+    shown = [overlay.layers[place] for place in pair]
     if any(release.n_overlapping for release in shown):
         raise DataError(
             "Subtraction needs releases whose classes do not overlap.",

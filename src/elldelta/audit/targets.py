@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.releases import Known
+from elldelta.audit.releases import BackgroundKnowledge
 from elldelta.core.like_values import n_groups_left
 from elldelta.engines import format_of, running
 from elldelta.errors import DataError, RefusedError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.audit.evidence import Evidence
+    from elldelta.audit.overlay import Overlay
     from elldelta.engines import Engine
     from elldelta.files import CsvFormat
     from elldelta.schema.label_columns import ColumnRules
@@ -71,16 +71,16 @@ class Candidates:
     n_outside: int
 
 
-def find_people(evidence: Evidence, people: pa.Table) -> Candidates:
+def find_people(overlay: Overlay, people: pa.Table) -> Candidates:
     """Where the people of a table can be; they must have been given when the releases were laid.
 
     Raises:
         DataError: Somebody is elsewhere in some of the releases, and not known in full.
     """
-    sought = evidence.sought or evidence
+    sought = overlay.sought or overlay
     found = [
         sought.find(known)
-        for known in known_in_each(people, evidence.columns, evidence.rules, len(evidence.shown))
+        for known in known_in_each(people, overlay.columns, overlay.rules, len(overlay.layers))
     ]
     if len(found) == 1:
         return found[0]
@@ -113,7 +113,7 @@ def in_release(people: pa.Table, columns: Sequence[str], number: int) -> pa.Tabl
 
 def known_in_each(
     people: pa.Table, columns: Sequence[str], rules: Mapping[str, ColumnRules], n_releases: int
-) -> tuple[Known, ...]:
+) -> tuple[BackgroundKnowledge, ...]:
     """What is known about people, once for all releases or, if it differs, for each of them."""
     numbers = {f"{name}@{number}": number for name in columns for number in range(1, n_releases + 1)}
     others = [name for name in people.column_names if name not in columns]
@@ -126,16 +126,16 @@ def known_in_each(
             remedy="Write the number of a release after the sign, from 1 in their order.",
         )
     changed = [in_release(people, columns, number + 1) for number in range(n_releases if said else 1)]
-    return tuple(Known.from_table(each, columns, rules) for each in changed)
+    return tuple(BackgroundKnowledge.from_table(each, columns, rules) for each in changed)
 
 
-def values_left(evidence: Evidence, candidates: Candidates) -> NDArray[np.int64]:
+def values_left(overlay: Overlay, candidates: Candidates) -> NDArray[np.int64]:
     """The candidate values of people who are in all releases: people x values, 0 where one is excluded.
 
     A number is the fewest records, over the releases, that show the value in a class where the person can be.
     With full knowledge of the quasi-identifiers that is the paper's min-count.
     """
-    counts = np.zeros((candidates.n_people, len(evidence.values)), dtype=np.int64)
+    counts = np.zeros((candidates.n_people, len(overlay.values)), dtype=np.int64)
     for lines in _whole_people(candidates.person):
         person, rows = candidates.person[lines], candidates.rows[lines]
         if not len(person):
@@ -160,7 +160,7 @@ def values_left(evidence: Evidence, candidates: Candidates) -> NDArray[np.int64]
 
 
 def audit_targets(
-    evidence: Evidence,
+    overlay: Overlay,
     people: pa.Table,
     ell: int,
     *,
@@ -170,7 +170,7 @@ def audit_targets(
     """Looks up people in the releases; what is left for each goes into a file, totals are returned.
 
     Args:
-        evidence: The releases.
+        overlay: The releases.
         people: The people: columns named like the quasi-identifiers; `age@2` is the age in the second release
             where it is another one there. A missing column or an empty cell is something the adversary does
             not know. Other columns are carried into the output.
@@ -180,14 +180,14 @@ def audit_targets(
     """
     if output is not None:
         format_of(output)
-    known = known_columns(evidence, people)
-    candidates = find_people(evidence, people)
-    people_known = in_release(people, evidence.columns, 1)
-    left = values_left(evidence, candidates)
+    known = known_columns(overlay, people)
+    candidates = find_people(overlay, people)
+    people_known = in_release(people, overlay.columns, 1)
+    left = values_left(overlay, candidates)
     if output is not None:
-        _write(candidate_values(evidence, people, left), output, overwrite=overwrite)
-    diversities = n_groups_left(left > 0, evidence.groups)
-    is_partial = np.full(people.num_rows, len(known) < len(evidence.columns))
+        _write(candidate_values(overlay, people, left), output, overwrite=overwrite)
+    diversities = n_groups_left(left > 0, overlay.groups)
+    is_partial = np.full(people.num_rows, len(known) < len(overlay.columns))
     for name in known:
         is_partial |= people_known.column(name).combine_chunks().is_null().to_numpy(zero_copy_only=False)
     return TargetTotals(
@@ -200,16 +200,14 @@ def audit_targets(
     )
 
 
-def known_columns(evidence: Evidence, people: pa.Table) -> list[str]:
+def known_columns(overlay: Overlay, people: pa.Table) -> list[str]:
     """The quasi-identifiers that are known of people; refused if there is none."""
-    known = [
-        name for name in evidence.columns if name in in_release(people, evidence.columns, 1).column_names
-    ]
+    known = [name for name in overlay.columns if name in in_release(people, overlay.columns, 1).column_names]
     if not known:
         raise DataError(
             "The targets have no column of a quasi-identifier.",
             found=f"They have {people.num_columns} columns.",
-            remedy=f"Name at least one of: {', '.join(evidence.columns)}.",
+            remedy=f"Name at least one of: {', '.join(overlay.columns)}.",
         )
     return known
 
@@ -246,7 +244,7 @@ def _whole_people(person: NDArray[np.int64]) -> Iterator[slice]:
         start = stop
 
 
-def candidate_values(evidence: Evidence, people: pa.Table, counts: NDArray[np.int64]) -> pa.Table:
+def candidate_values(overlay: Overlay, people: pa.Table, counts: NDArray[np.int64]) -> pa.Table:
     """One line per target and candidate value; a target without any has one line that says 0."""
     import pyarrow as pa
 
@@ -256,7 +254,7 @@ def candidate_values(evidence: Evidence, people: pa.Table, counts: NDArray[np.in
             f"The targets already have a column {taken[0]!r}, which the result needs.",
             remedy="Rename it.",
         )
-    values, diversities = evidence.values, n_groups_left(counts > 0, evidence.groups)
+    values, diversities = overlay.values, n_groups_left(counts > 0, overlay.groups)
     person, value = np.nonzero(counts)
     none = np.flatnonzero(diversities == 0)
     order = np.argsort(np.concatenate([person, none]), kind="stable")

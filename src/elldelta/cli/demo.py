@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.audit import Reading, audit
+from elldelta.audit.audit import ReleaseReader, audit
 from elldelta.audit.measures import summarize
 from elldelta.audit.targets import find_people, values_left
 from elldelta.core.like_values import n_groups_left
@@ -186,9 +186,9 @@ def _alone(folder: Path, own: Sequence[Path], schema: Schema) -> list[Path]:
 
 def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: Engine) -> dict[str, Any]:
     """What linking the releases shows: by itself, linked, and for the patients who are in all of them."""
-    evidence = Reading(schema=schema, engine=engine).gather(releases, people)
-    result = summarize(evidence, ELL)
-    left = n_groups_left(values_left(evidence, find_people(evidence, people)) > 0, evidence.groups)
+    overlay = ReleaseReader(schema=schema, engine=engine).gather(releases, people)
+    result = summarize(overlay, ELL)
+    left = n_groups_left(values_left(overlay, find_people(overlay, people)) > 0, overlay.groups)
     numbers, patients = np.unique(left, return_counts=True)
     return {
         "diversity_each": [item.diversity or 0 for item in result.releases],
@@ -212,8 +212,8 @@ def _largest_shares(
     public = plan.closeness.shares.max(axis=1)[plan.class_of(schema.ranks_of_columns(columns))]
     found = {"before": public.tolist()}
     for name, releases in (("without", alone), ("with_plan", close)):
-        evidence = Reading(schema=schema, engine=engine).gather(releases, people)
-        linked = values_left(evidence, find_people(evidence, people))
+        overlay = ReleaseReader(schema=schema, engine=engine).gather(releases, people)
+        linked = values_left(overlay, find_people(overlay, people))
         linked = linked[linked.any(axis=1)]  # whoever was left out of a release is not linked
         found[name] = (linked.max(axis=1) / linked.sum(axis=1)).tolist()
     return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from elldelta.schema.label_columns import ColumnRules, Entry
-    from elldelta.schema.labels import Reading, Scale, Span
+    from elldelta.schema.labels import Scale, Span
 
 Cut = tuple[Decimal, int]
 """Before a value (0) or behind it (1)."""

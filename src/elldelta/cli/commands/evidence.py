@@ -48,8 +48,8 @@ def _run(
     Exit code 3 if a release, or linking it, does not keep what the plan promises, or if somebody is found
     more easily than the form accepts: the page then says what is wrong, and is not signed.
     """
-    from elldelta.audit.officers import risk_upper
-    from elldelta.audit.sign_off import evidence, write_form
+    from elldelta.audit.evidence import evidence, write_form
+    from elldelta.audit.evidence_page import risk_upper
     from elldelta.files import read_private_key
 
     if form is not None:

@@ -80,7 +80,7 @@ def _verify(
     """Check that the agency has signed a plan, and whether it may still be used; or evidence."""
     import datetime as dt
 
-    from elldelta.audit.sign_off import KIND, verify_evidence
+    from elldelta.audit.evidence import KIND, verify_evidence
     from elldelta.files import read_json, trusted
     from elldelta.plan.signature import read_signed_plan
 

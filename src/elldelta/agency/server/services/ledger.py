@@ -20,9 +20,9 @@ from elldelta.agency.server.services.publications import SEE_ALL, has_state, hid
 from elldelta.agency.server.tables import LedgerLine
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
-from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
-from elldelta.audit.shares import Asked
+from elldelta.audit.overlay import Overlay
+from elldelta.audit.shares import ClosenessLimit
 from elldelta.files import digest, json_object
 from elldelta.ledger import sealed_lines
 
@@ -169,11 +169,11 @@ def _audited(
 ) -> Audit:
     """What linking releases tells about a sensitive column."""
     face = plan.faces[place]
-    asked = None if face.closeness is None else Asked.of(None, face)
+    asked = None if face.closeness is None else ClosenessLimit.of(None, face)
     if plan.schema.also_sensitive:
         published = [item.face(place) for item in published]
-    evidence = Evidence.from_published(published, face if asked else None)
-    return summarize(evidence, face.ell, closeness=asked, judged=series)
+    overlay = Overlay.from_published(published, face if asked else None)
+    return summarize(overlay, face.ell, closeness=asked, judged=series)
 
 
 def load_states(session: Session, agency: Agency, plan: Plan, population_id: int) -> list[PlanState]:

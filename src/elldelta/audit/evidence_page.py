@@ -44,7 +44,7 @@ def sections_of(record: Mapping[str, Any], picture: Figure) -> tuple[str, str, s
     """Title, verdict, footer and sections of the page about a record.
 
     Args:
-        record: What `elldelta.audit.sign_off.evidence` sealed.
+        record: What `elldelta.audit.evidence.evidence` sealed.
         picture: How many records are left with how many values.
     """
     about = record["about"]
