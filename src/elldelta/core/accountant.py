@@ -125,8 +125,8 @@ def _linkage_classes(groups: list[ReleaseEvent]) -> NDArray[np.int64]:
         keys, number = np.unique(
             number * group.partition.n_classes + group.partition.class_of, return_inverse=True
         )
-        before, own = np.divmod(keys, group.partition.n_classes)
-        tuples = np.column_stack((tuples[before], own))
+        before, group_class = np.divmod(keys, group.partition.n_classes)
+        tuples = np.column_stack((tuples[before], group_class))
     return np.ascontiguousarray(tuples)
 
 

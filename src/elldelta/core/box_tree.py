@@ -147,8 +147,8 @@ class BoxTree:
             lows[nodes], highs[nodes] = lows[parents], highs[parents]
             is_upper = self._uppers[parents] == nodes
             for side, ends, beyond in ((~is_upper, highs, 0), (is_upper, lows, 1)):
-                own = parents[side]
-                ends[nodes[side], self.attributes[own]] = self.places[own] + beyond
+                cuts = parents[side]
+                ends[nodes[side], self.attributes[cuts]] = self.places[cuts] + beyond
         return frozen(lows, np.int64), frozen(highs, np.int64)
 
     @property

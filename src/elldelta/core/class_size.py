@@ -28,12 +28,12 @@ def shortfalls_upper(masses: ArrayLike, n_records: int, k: int) -> NDArray[np.fl
     >>> shortfalls_upper([0.5, 1.0], 2, 2).round(6).tolist()
     [0.75, 0.0]
     """
-    own = np.clip(np.asarray(masses, dtype=np.float64), 0.0, 1.0)
+    shares = np.clip(np.asarray(masses, dtype=np.float64), 0.0, 1.0)
     if k <= 1:
-        return np.zeros(own.shape)
+        return np.zeros(shares.shape)
     from scipy.stats import binom
 
-    chances: NDArray[np.float64] = np.minimum(1.0, binom.cdf(k - 1, n_records, own) * _ROUND_UP)
+    chances: NDArray[np.float64] = np.minimum(1.0, binom.cdf(k - 1, n_records, shares) * _ROUND_UP)
     return chances
 
 

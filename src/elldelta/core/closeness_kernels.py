@@ -72,18 +72,18 @@ def distance_moments(cells: NDArray[Any], total: float, n: float, near: Nearness
             mean += abs(shift)
             continue
         if shift == 0.0:
-            own = mean_deviation(np.floor(n), p)
+            expected = mean_deviation(np.floor(n), p)
             sign = 0.0
         else:
             ratio = shift / deviation
             sign = erf(ratio / sqrt(2.0))
-            own = deviation * sqrt(2.0 / pi) * exp(-0.5 * ratio * ratio) + shift * sign
-        mean += own
-        noise += own - abs(shift)
+            expected = deviation * sqrt(2.0 / pi) * exp(-0.5 * ratio * ratio) + shift * sign
+        mean += expected
+        noise += expected - abs(shift)
         if shift == 0.0:
             variance += (1.0 - 2.0 / pi) * square
         else:
-            variance += max(0.0, shift * shift + square - own * own)
+            variance += max(0.0, shift * shift + square - expected * expected)
         odds = p / max(1e-12, 1.0 - p) * deviation * (1.0 - abs(sign))
         crossed += odds
         crossed_squares += odds * odds
@@ -127,8 +127,8 @@ def each_too_far_chance(
     for row in range(table.shape[0]):
         total = table[row].sum()
         if total > 0.0:
-            own = near
+            compared = near
             if references.shape[0] > 0:
-                own = Nearness(near.limit, near.n_records, references[row], near.prior, near.n_past)
-            found[row] = too_far_chance(table[row], total, near.n_records * total * scale, own)
+                compared = Nearness(near.limit, near.n_records, references[row], near.prior, near.n_past)
+            found[row] = too_far_chance(table[row], total, near.n_records * total * scale, compared)
     return found

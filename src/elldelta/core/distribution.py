@@ -180,15 +180,19 @@ class JointDistribution:
             return self.row_masses
         return frozen(self.row_sums / (self.total * len(self.slices)))
 
-    def face(self, place: int) -> JointDistribution:
+    def for_column(self, index: int) -> JointDistribution:
         """P(Q, S) of one of several sensitive columns."""
-        own = self.slices[place]
+        columns = self.slices[index]
         if len(self.slices) == 1:
             return self
         if not isinstance(self.mass, SparseRows):
-            return JointDistribution(np.ascontiguousarray(self.mass[:, own]), self.total)
-        kept = kept_cells(self.mass, (self.mass.values >= own.start) & (self.mass.values < own.stop))
-        mass = _unchecked(kept.offsets, kept.values - own.start, kept.cells, own.stop - own.start)
+            return JointDistribution(np.ascontiguousarray(self.mass[:, columns]), self.total)
+        table = kept_cells(
+            self.mass, (self.mass.values >= columns.start) & (self.mass.values < columns.stop)
+        )
+        mass = _unchecked(
+            table.offsets, table.values - columns.start, table.cells, columns.stop - columns.start
+        )
         return JointDistribution(mass, self.total)
 
     @cached_property
@@ -258,8 +262,8 @@ class JointDistribution:
             stop = min(n_rows, start + step)
             block = np.zeros((stop - start, n_values), dtype=cells.dtype)
             rows = np.repeat(np.arange(stop - start), np.diff(offsets[start : stop + 1]))
-            own = slice(offsets[start], offsets[stop])
-            block[rows, values[own]] = cells[own]
+            stored = slice(offsets[start], offsets[stop])
+            block[rows, values[stored]] = cells[stored]
             yield start, block
 
     def largest_cells(self, ell: int) -> NDArray[Any]:

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
     from elldelta.core.box_tree import BoxTree
     from elldelta.core.distribution import MassTable
-    from elldelta.core.generalize.bounds import SharpBound, SharpPlan
+    from elldelta.core.generalize.bounds import SharpBound, BoundResult
     from elldelta.core.partition import Partition
     from elldelta.core.tiling import CutTree
 
-PATIENCE = 2
+MAX_WORSE_SETS = 2
 """So many larger sets of witnesses may be worse before the search for one ends."""
 
 
-def ranges_of(lows: NDArray[np.int64], highs: NDArray[np.int64], stays: Sequence[int]) -> NDArray[np.int64]:
+def ranges_of(lows: NDArray[np.int64], highs: NDArray[np.int64], fixed_columns: Sequence[int]) -> NDArray[np.int64]:
     """The number of the range R of every base class: who is in one of its classes never leaves it.
 
     Classes are in different ranges if a cut through a column that stays the same keeps them apart, and no
@@ -48,22 +48,22 @@ def ranges_of(lows: NDArray[np.int64], highs: NDArray[np.int64], stays: Sequence
     Args:
         lows: First position of each class per quasi-identifier, R x d.
         highs: Last position, inclusive.
-        stays: The quasi-identifiers that stay the same for everybody.
+        fixed_columns: The quasi-identifiers that stay the same for everybody.
 
     >>> ranges_of(np.array([[0, 0], [0, 3], [1, 0]]), np.array([[0, 2], [0, 9], [1, 9]]), [0]).tolist()
     [0, 0, 1]
     """
     found = np.zeros(lows.shape[0], dtype=np.int64)
-    own_lows, own_highs = lows[:, list(stays)], highs[:, list(stays)]
+    fixed_lows, fixed_highs = lows[:, list(fixed_columns)], highs[:, list(fixed_columns)]
     pending, n_ranges = [np.arange(lows.shape[0])], 0
     while pending:
         classes = pending.pop()
-        cut = clean_cut(own_lows[classes], own_highs[classes])
+        cut = clean_cut(fixed_lows[classes], fixed_highs[classes])
         if cut is None:
             found[classes] = n_ranges
             n_ranges += 1
         else:
-            is_below = own_highs[classes, cut[0]] <= cut[1]
+            is_below = fixed_highs[classes, cut[0]] <= cut[1]
             pending += [classes[~is_below], classes[is_below]]
     return found
 
@@ -80,9 +80,9 @@ class CommonWitnesses:
     range_of: NDArray[np.int64]
     values: tuple[tuple[int, ...], ...]
 
-    def evaluate(self, classes: JointDistribution, bound: SharpBound) -> SharpPlan:
+    def evaluate(self, classes: JointDistribution, bound: SharpBound) -> BoundResult:
         """The failure of classes, from their masses alone and from scratch. Errs upwards."""
-        classes = bound.told(classes)
+        classes = bound.counted(classes)
         failures = np.empty(classes.n_quasi_identifiers)
         for number, values in enumerate(self.values):
             rows = np.flatnonzero(self.range_of == number)
@@ -115,7 +115,7 @@ def common_witnesses(
     Raises:
         RefusedError: A range has fewer than ell values.
     """
-    classes = bound.told(classes)
+    classes = bound.counted(classes)
     chosen = []
     for number in range(int(range_of.max()) + 1):
         table = take_rows(classes.mass, np.flatnonzero(range_of == number))
@@ -123,14 +123,14 @@ def common_witnesses(
         n_worse = 0
         for values in _candidates(_masses(table), bound, fewest):
             fixed = _fixed(bound, len(values))
-            own = _columns(table, values)
+            cells = _columns(table, values)
             failures = class_failures_upper(
-                own, fixed.ell, fixed.n_records, total=classes.total, checked_by="owner"
+                cells, fixed.ell, fixed.n_records, total=classes.total, checked_by="owner"
             ).failures_upper
             reached = float(failures.max() if bound.per_class else failures.sum())
             if best is None or reached < best[0]:
                 best, n_worse = (reached, values), 0
-            elif (n_worse := n_worse + 1) == PATIENCE:
+            elif (n_worse := n_worse + 1) == MAX_WORSE_SETS:
                 break
         if best is None:
             raise _refusal(bound, None)
@@ -194,7 +194,7 @@ def common_boxes(
         loss = loss_of_boxes(partition.class_of, positions, row_mass, weights)
         if best is None or loss < best[0]:
             best, n_worse = (loss, values), 0
-        elif (n_worse := n_worse + 1) == PATIENCE:
+        elif (n_worse := n_worse + 1) == MAX_WORSE_SETS:
             break
     if best is None:
         raise _refusal(bound, refusal)

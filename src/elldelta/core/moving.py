@@ -96,8 +96,8 @@ def decoy_heights(
             found=f"It has {len(secret)}.",
         )
     texts = (plan_digest.encode(), announced.encode())
-    said = b"".join(len(text).to_bytes(8, "big") + text for text in texts)
-    key = hmac.digest(secret, b"elldelta decoys" + said, "sha256")
+    message = b"".join(len(text).to_bytes(8, "big") + text for text in texts)
+    key = hmac.digest(secret, b"elldelta decoys" + message, "sha256")
     coins = np.frombuffer(hashlib.shake_256(key).digest(8 * n_leaves), dtype=">u8")
     heights = np.zeros(n_leaves, dtype=np.int64)
     reaches = moving.rho  # the chance of this height or more

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.bounds import SharpPlan
+    from elldelta.core.generalize.bounds import BoundResult
     from elldelta.core.partition import Partition
     from elldelta.plan.wish import Wish
 
@@ -97,7 +97,7 @@ class Closeness:
             return None
         return cls.of(float(as_limit(wish.closeness)), wish.closeness_to, classes)
 
-    def judged(self, sharp: SharpPlan, classes: JointDistribution) -> SharpPlan:
+    def judged(self, sharp: BoundResult, classes: JointDistribution) -> BoundResult:
         """What classes promise and what is expected of them, with these references and masses.
 
         Args:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.bounds import SharpPlan
+    from elldelta.core.generalize.bounds import BoundResult
     from elldelta.core.utility import Utility
     from elldelta.engines import Progress
     from elldelta.parameters import ClosenessTo, Movers, PlanKind
@@ -337,7 +337,7 @@ class Planner:
             rounds=not (wish.is_certified or self.model.noise),
         )
 
-    def _excess(self, sharp: SharpPlan) -> float:
+    def _excess(self, sharp: BoundResult) -> float:
         """By what factor classes exceed what the wish allows; at most 1 is within."""
         if self.wish.merge_risk is None:
             return sharp.reached / self.wish.budget

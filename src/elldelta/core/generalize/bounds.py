@@ -71,10 +71,10 @@ class ClosenessBound:
         near, found = self.nearness(n_records), np.empty(classes.n_quasi_identifiers)
         for start, block in classes.dense_blocks():
             stop = start + len(block)
-            own = np.empty((0, 0)) if references is None else references[start:stop].copy()
-            own.setflags(write=False)  # as the other arrays of compiled code are
+            given = np.empty((0, 0)) if references is None else references[start:stop].copy()
+            given.setflags(write=False)  # as the other arrays of compiled code are
             table = np.ascontiguousarray(block, dtype=np.float64)
-            found[start:stop] = each_too_far_chance(table, 1.0 / classes.total, near, own)
+            found[start:stop] = each_too_far_chance(table, 1.0 / classes.total, near, given)
         return found
 
 
@@ -146,15 +146,15 @@ class SharpBound:
     @property
     def least_mass(self) -> float:
         """The smallest probability of a class while classes are made: smaller ones hold k too seldom."""
-        own = 0.0 if self.closeness is None else self.closeness.least_mass
+        least = 0.0 if self.closeness is None else self.closeness.least_mass
         if self.limit is None:
-            return own
+            return least
         limit = K_SHARE * self.limit / self.weight
         if self.checked_by == "owner" and not self.per_class:
             limit /= self.releases
-        return max(own, least_mass(self.whole_records, self.k, limit, per_class=self.per_class))
+        return max(least, least_mass(self.whole_records, self.k, limit, per_class=self.per_class))
 
-    def told(self, classes: JointDistribution) -> JointDistribution:
+    def counted(self, classes: JointDistribution) -> JointDistribution:
         """What counts of classes."""
         return floored(classes, self.fewest) if self.rounds else classes.without_below(self.fewest)
 
@@ -163,11 +163,11 @@ class SharpBound:
         times = self.releases if self.checked_by == "owner" else 1
         return float(failures.sum()) * times * (1.0 + 1e-12)
 
-    def evaluate(self, classes: JointDistribution) -> SharpPlan:
+    def evaluate(self, classes: JointDistribution) -> BoundResult:
         """Witnesses and failure of classes, from their masses alone and from scratch. Errs upwards."""
         found = (
             class_failures_upper(
-                self.told(classes).mass,
+                self.counted(classes).mass,
                 self.ell,
                 self.n_records,
                 self.releases,
@@ -182,17 +182,17 @@ class SharpBound:
             return made
         return made.with_far(self.closeness.chances(classes, self.whole_records))
 
-    def promised(self, found: ClassFailures, classes: JointDistribution) -> SharpPlan:
+    def promised(self, found: ClassFailures, classes: JointDistribution) -> BoundResult:
         """What classes with these witnesses promise: that they show enough values, and k records. Errs up.
 
         A class is known to be as probable as its witnesses are together, or as P says where there are none.
         """
         if self.k <= 1:
-            return SharpPlan(self, found)
+            return BoundResult(self, found)
         masses = classes.quasi_identifier_marginal
         if self.asks_values and self.closeness is None:
             masses = witness_masses(found, classes)
-        return SharpPlan(self, found).with_masses(masses)
+        return BoundResult(self, found).with_masses(masses)
 
     def with_records(self, n_records: int) -> SharpBound:
         """The same for releases of another size."""
@@ -259,7 +259,7 @@ Criterion = SharpBound | JointBound
 
 
 @dataclass(frozen=True, eq=False)
-class SharpPlan:
+class BoundResult:
     """What classes promise by the sharp bound.
 
     Attributes:
@@ -274,11 +274,11 @@ class SharpPlan:
     short: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
     far: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
 
-    def with_masses(self, masses: NDArray[np.float64]) -> SharpPlan:
+    def with_masses(self, masses: NDArray[np.float64]) -> BoundResult:
         """The same where classes are known to be at least so probable."""
         return replace(self, short=shortfalls_upper(masses, self.bound.whole_records, self.bound.k))
 
-    def with_far(self, chances: NDArray[np.float64]) -> SharpPlan:
+    def with_far(self, chances: NDArray[np.float64]) -> BoundResult:
         """The same with these chances of being too far from the references."""
         return replace(self, far=chances)
 
@@ -325,7 +325,7 @@ class JointPlan:
     """
 
     bound: JointBound
-    parts: tuple[SharpPlan, ...]
+    parts: tuple[BoundResult, ...]
 
     @property
     def reached(self) -> float:
@@ -411,7 +411,7 @@ def refuse_if_impossible(distribution: JointDistribution, criterion: Criterion) 
         raise refusal(distribution, single)
 
 
-def refusal(distribution: JointDistribution, single: SharpPlan | JointPlan) -> RefusedError:
+def refusal(distribution: JointDistribution, single: BoundResult | JointPlan) -> RefusedError:
     """The refusal of a bound that the single class of everything does not keep: says what would do."""
     bound = single.bound
     found = f"Even one class of everything is only known to fail with at most {min(1.0, single.reached):.3g}."

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elldelta.core.generalize.cuts_kernels import Grid, best_cut
-from elldelta.core.generalize.strain_kernels import EACH, TOTAL, Rule, Scratch, strain_of
+from elldelta.core.generalize.failure_kernels import EACH, TOTAL, Rule, Scratch, failure_of
 from elldelta.core.kernels import add_row, compiled, n_processors
 from elldelta.core.occupancy_kernels import CHECKS
 
@@ -31,8 +31,8 @@ START, STOP, ATTRIBUTE, SIDES, NUMBER = range(5)
 """Of every record: its rows, the attribute of its best cut or -1, the first record of the two sides of that
 cut or -1, and the number of its box or -1 if it is not one, because it was cut or not made yet."""
 
-SCORE, PLACE, BELOW, ABOVE, STRAIN, FOUND_AT = range(6)
-"""Of the best cut: what `best_cut` fills in; then the strain of the record itself, and what all boxes had
+SCORE, PLACE, BELOW, ABOVE, FAILURE, FOUND_AT = range(6)
+"""Of the best cut: what `best_cut` fills in; then the failure of the record itself, and what all boxes had
 spent together when the cut was found."""
 
 N_RECORDS, N_BOXES, IS_OVER = range(3)
@@ -48,13 +48,13 @@ class Search(NamedTuple):
     highs: NDArray[np.int32]
     facts: NDArray[np.int64]  # records x START..NUMBER
     cuts: NDArray[np.float64]  # records x SCORE..FOUND_AT
-    spent: NDArray[np.float64]  # one number: the strain of all boxes together
+    spent: NDArray[np.float64]  # one number: the failure of all boxes together
     used: NDArray[np.int64]  # N_RECORDS, N_BOXES, IS_OVER
 
 
 @compiled
 def scratch_for(rules: tuple[Rule, ...], n_values: int) -> Scratch:
-    """Memory for the strain of one class."""
+    """Memory for the failure of one class."""
     ranks = np.arange(n_values).astype(np.int32)
     for rule in rules:  # every sensitive column ranks its own values
         ranks[rule.start : rule.stop] -= rule.start
@@ -112,7 +112,7 @@ def find_cut(grid: Grid, rules: tuple[Rule, ...], scratch: Scratch, search: Sear
         search.order[facts[START] : facts[STOP]],
         search.lows[record],
         search.highs[record],
-        cuts[STRAIN],
+        cuts[FAILURE],
         spent,
         cuts,
     )
@@ -126,8 +126,8 @@ def begin(grid: Grid, rules: tuple[Rule, ...], search: Search) -> None:
     scratch.sides[0] = 0.0
     for row in range(search.order.size):
         add_row(grid.table, row, scratch.sides, 0)
-    search.spent[0] = strain_of(scratch.sides[0], rules, inf, scratch)
-    search.cuts[0, STRAIN] = search.spent[0]
+    search.spent[0] = failure_of(scratch.sides[0], rules, inf, scratch)
+    search.cuts[0, FAILURE] = search.spent[0]
     search.facts[0, START], search.facts[0, STOP], search.facts[0, NUMBER] = 0, search.order.size, 0
     search.used[N_RECORDS], search.used[N_BOXES], search.used[IS_OVER] = 1, 1, 0
     find_cut(grid, rules, scratch, search, 0)
@@ -135,9 +135,9 @@ def begin(grid: Grid, rules: tuple[Rule, ...], search: Search) -> None:
 
 @compiled
 def added_by(search: Search, record: int) -> float:
-    """The strain that the best cut of a record adds."""
+    """The failure that the best cut of a record adds."""
     cuts = search.cuts[record]
-    return float(cuts[BELOW] + cuts[ABOVE] - cuts[STRAIN])
+    return float(cuts[BELOW] + cuts[ABOVE] - cuts[FAILURE])
 
 
 @compiled
@@ -178,7 +178,7 @@ def look_ahead(grid: Grid, rules: tuple[Rule, ...], search: Search, records: NDA
             else:
                 search.lows[other, attribute] = place + 1
                 search.facts[other, START], search.facts[other, STOP] = start + n_below, stop
-            search.cuts[other, STRAIN] = cuts[BELOW + side]
+            search.cuts[other, FAILURE] = cuts[BELOW + side]
             find_cut(grid, rules, scratch, search, other)
 
 

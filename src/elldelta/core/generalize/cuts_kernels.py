@@ -1,7 +1,7 @@
 """Compiled inner loops of the boxes: all cuts of one box, and the best of them.
 
 Import this module inside the function that needs it, as with `kernels`. A box is given by its rows and by its
-ends in the domain, `lows` and `highs`, inclusive. What gets bounded is the *strain* of a class. The table is
+ends in the domain, `lows` and `highs`, inclusive. What gets bounded is the *failure* of a class. The table is
 dense or sparse (`elldelta.core.distribution.MassTable`).
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elldelta.core.generalize.strain_kernels import TOTAL, Rule, Scratch, strain_of
+from elldelta.core.generalize.failure_kernels import TOTAL, Rule, Scratch, failure_of
 from elldelta.core.kernels import add_row, compiled, n_stored
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def sums_at(
 
 
 @compiled
-def score_of(gain: float, added: float, below: float, above: float, strain: float, rule: Rule) -> float:
+def score_of(gain: float, added: float, below: float, above: float, failure: float, rule: Rule) -> float:
     """How good a cut is: loss removed per failure added, or times the share of the capacity that it keeps.
 
     Where every class counts by itself, the capacity of a class (into how many it can be cut, roughly) is the
@@ -304,7 +304,7 @@ def score_of(gain: float, added: float, below: float, above: float, strain: floa
     """
     if rule.mode == TOTAL:
         return float(gain / max(added, rule.floor) ** rule.power)
-    kept = (log(below) + log(above)) / log(strain)
+    kept = (log(below) + log(above)) / log(failure)
     return float(gain * kept**rule.power)
 
 
@@ -316,13 +316,13 @@ def best_cut(
     rows: NDArray[np.int64],
     lows: NDArray[np.int32],
     highs: NDArray[np.int32],
-    strain: float,
+    failure: float,
     spent: float,
     out: NDArray[np.float64],
 ) -> int:
     """The best cut of one box that keeps the limit: returns the attribute, or -1 if there is none.
 
-    Fills in `out`: score, position below the cut, strains below and above.
+    Fills in `out`: score, position below the cut, failures below and above.
 
     The loss that a cut removes is cheap to know, the failure it adds is not. Cuts are tried from the largest
     loss removed downwards, and no further than a cut that adds no failure at all could still win.
@@ -365,7 +365,7 @@ def best_cut(
     below = np.empty((n_cuts + n_attributes, n_values), dtype=np.float64)
     above = np.empty((n_cuts + n_attributes, n_values), dtype=np.float64)
     is_made = np.zeros(n_attributes, dtype=np.bool_)
-    strains = np.empty(2, dtype=np.float64)
+    failures = np.empty(2, dtype=np.float64)
     best = 0.0
     best_attribute = -1
     for _ in range(min(n_cuts, rule.most_tries)):
@@ -400,26 +400,26 @@ def best_cut(
             cells = cells_below if side == 0 else cells_above
             enough = rule.limit
             if rule.mode == TOTAL:
-                enough += strain - spent - (strains[1 - side] if turn == 1 else 0.0)
-            strains[side] = strain_of(cells, rules, enough, scratch)
+                enough += failure - spent - (failures[1 - side] if turn == 1 else 0.0)
+            failures[side] = failure_of(cells, rules, enough, scratch)
             if rule.mode == TOTAL:
-                added = strains[side] - strain if turn == 0 else strains[0] + strains[1] - strain
+                added = failures[side] - failure if turn == 0 else failures[0] + failures[1] - failure
                 passes = spent + added <= rule.limit and gain / max(added, rule.floor) ** rule.power > best
             else:
-                passes = strains[side] <= rule.limit
+                passes = failures[side] <= rule.limit
             if not passes:
                 break
             side = 1 - side
         if not passes:
             continue
-        added = strains[0] + strains[1] - strain
+        added = failures[0] + failures[1] - failure
         if rule.mode == TOTAL and spent + added > rule.limit:
             continue
-        score = score_of(gain, added, strains[0], strains[1], strain, rule)
+        score = score_of(gain, added, failures[0], failures[1], failure, rule)
         if score > best:
             best = score
             best_attribute = attribute
             out[0] = score
             out[1] = places[cut]
-            out[2], out[3] = strains
+            out[2], out[3] = failures
     return best_attribute

@@ -1,6 +1,6 @@
-"""Compiled inner loops of the strain of a class: how near it comes to what is bounded.
+"""Compiled inner loops of the failure of a class: how near it comes to what is bounded.
 
-Import this module inside the function that needs it, as with `kernels`. Strain falls as a class grows: it is
+Import this module inside the function that needs it, as with `kernels`. Failure falls as a class grows: it is
 its failure (Theorem C), with the estimated chance that it is too far from its reference, where closeness is
 asked for.
 """
@@ -28,7 +28,7 @@ class Rule(NamedTuple):
     start: int  # the values of this sensitive column, of which there may be several
     stop: int
     mode: int  # TOTAL or EACH
-    limit: float  # of the sum of the strains, or of each
+    limit: float  # of the sum of the failures, or of each
     scale: float  # turns a mass into a probability
     least_mass: float  # the smallest probability of a class: below it fewer than k records are too likely
     weight: float  # how much a failure of a whole release counts beside those of its parts
@@ -46,7 +46,7 @@ class Rule(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory for the strain of one class."""
+    """Memory for the failure of one class."""
 
     ranks: NDArray[np.int32]
     missing: NDArray[np.float64]
@@ -56,19 +56,19 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def strain_of(cells: NDArray[Any], rules: tuple[Rule, ...], enough: float, scratch: Scratch) -> float:
-    """The strain of a class; above `enough` it may come out larger than it is.
+def failure_of(cells: NDArray[Any], rules: tuple[Rule, ...], enough: float, scratch: Scratch) -> float:
+    """The failure of a class; above `enough` it may come out larger than it is.
 
     The failures of several sensitive columns add up: a class fails if one of them does.
     """
-    strain = 0.0
+    failure = 0.0
     for rule in rules:
-        strain += column_strain(cells[rule.start : rule.stop], rule, enough, scratch)
-    return strain
+        failure += column_failure(cells[rule.start : rule.stop], rule, enough, scratch)
+    return failure
 
 
 @compiled
-def column_strain(cells: NDArray[Any], rule: Rule, enough: float, scratch: Scratch) -> float:
+def column_failure(cells: NDArray[Any], rule: Rule, enough: float, scratch: Scratch) -> float:
     """The same of one sensitive column; without end for a class that is too small."""
     ranks = scratch.ranks[rule.start : rule.stop]
     total = 0.0
