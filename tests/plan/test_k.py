@@ -127,7 +127,7 @@ def test_the_largest_ell_of_several_columns_implies_it_for_all(two):
     assert made.n_classes < plain.n_classes
     assert Plan.from_dict(made.to_dict()) == made
     for place, face in enumerate(made.faces):
-        check_failure(face, two.face(place))
+        check_failure(face, two.for_column(place))
     owner = people(RECORDS, seed=5)
     assert ed.release(owner, made).manifest.records_released == RECORDS
     counts = np.zeros((made.n_classes, 9), dtype=np.int64)

@@ -406,7 +406,7 @@ def _side_by_side(
     """Two releases over common cells, in one sensitive column; within a plan these are its classes."""
     both = [item.published, published]
     if plan.schema.also_sensitive:
-        both = [each.face(place) for each in both]
+        both = [each.for_column(place) for each in both]
     if item.plan.digest == plan.digest:
         return [ReleasedCounts(each.grouping, each.counts, groups) for each in both]
     return [replace(each, groups=groups) for each in Overlay.from_published(both).releases]

@@ -295,11 +295,11 @@ class ReleaseReader:
         return understand([self._read(item, columns) for item in found], columns)
 
     def _face(self, schema: Schema) -> Schema:
-        return schema.face(self.place) if schema.also_sensitive else schema
+        return schema.for_column(self.place) if schema.also_sensitive else schema
 
     def _published(self, item: Located) -> Published:
         published = item.published(self.csv_format, self.engine, self.progress)
-        return published.face(self.place) if published.schema.also_sensitive else published
+        return published.for_column(self.place) if published.schema.also_sensitive else published
 
     def _read(self, item: Located, columns: ForeignColumns, schema: Schema | None = None) -> ReadRelease:
         with item.opened(self.csv_format, self.engine) as table:

@@ -187,9 +187,7 @@ class JointDistribution:
             return self
         if not isinstance(self.mass, SparseRows):
             return JointDistribution(np.ascontiguousarray(self.mass[:, columns]), self.total)
-        table = kept_cells(
-            self.mass, (self.mass.values >= columns.start) & (self.mass.values < columns.stop)
-        )
+        table = kept_cells(self.mass, (self.mass.values >= columns.start) & (self.mass.values < columns.stop))
         mass = _unchecked(
             table.offsets, table.values - columns.start, table.cells, columns.stop - columns.start
         )

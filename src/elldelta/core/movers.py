@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.box_tree import BoxTree
     from elldelta.core.distribution import MassTable
-    from elldelta.core.generalize.bounds import SharpBound, BoundResult
+    from elldelta.core.generalize.bounds import BoundResult, SharpBound
     from elldelta.core.partition import Partition
     from elldelta.core.tiling import CutTree
 
@@ -39,7 +39,9 @@ MAX_WORSE_SETS = 2
 """So many larger sets of witnesses may be worse before the search for one ends."""
 
 
-def ranges_of(lows: NDArray[np.int64], highs: NDArray[np.int64], fixed_columns: Sequence[int]) -> NDArray[np.int64]:
+def ranges_of(
+    lows: NDArray[np.int64], highs: NDArray[np.int64], fixed_columns: Sequence[int]
+) -> NDArray[np.int64]:
     """The number of the range R of every base class: who is in one of its classes never leaves it.
 
     Classes are in different ranges if a cut through a column that stays the same keeps them apart, and no

@@ -157,13 +157,13 @@ class Counts:
         table = sparse_rows(np.append(first, n.size), values, frozen(n, np.int64, copy=True), schema.n_values)
         return cls(schema, ranks, table, accounting)
 
-    def face(self, place: int) -> Counts:
+    def for_column(self, index: int) -> Counts:
         """The counts of one sensitive column."""
-        shown, values = self.schema.value_slices[place], self.values
+        shown, values = self.schema.value_slices[index], self.values
         in_column = (values >= shown.start) & (values < shown.stop)
         ranks = self.ranks[self.rows[in_column]]
         return Counts.from_cells(
-            self.schema.face(place),
+            self.schema.for_column(index),
             ranks,
             values[in_column] - shown.start,
             self.n[in_column],

@@ -100,9 +100,9 @@ class Model(Displayed):
         """What became of every record that was read."""
         return self.counts.accounting
 
-    def face(self, place: int) -> Model:
+    def for_column(self, index: int) -> Model:
         """What is known about one of several sensitive columns."""
-        return replace(self, counts=self.counts.face(place))
+        return replace(self, counts=self.counts.for_column(index))
 
     def to_distribution(self) -> JointDistribution:
         """P(Q, S) over the occupied combinations, in the order of `ranks`."""
@@ -131,7 +131,7 @@ class Model(Displayed):
                 "p_ell": marginals.ranked_marginal.tolist(),
             }
             for column, marginals in (
-                (column, distribution.face(place)) for place, column in enumerate(schema.sensitives)
+                (column, distribution.for_column(place)) for place, column in enumerate(schema.sensitives)
             )
         )
         return {
@@ -161,7 +161,7 @@ class Model(Displayed):
         from elldelta.pages.charts import draw_marginal
 
         sensitive = self.schema.sensitive
-        marginal = self.to_distribution().face(0).value_marginal.tolist()
+        marginal = self.to_distribution().for_column(0).value_marginal.tolist()
         return draw_marginal(
             sensitive.value_labels, marginal, f"{sensitive.name}: {self.n_records:,} records"
         )

@@ -30,8 +30,8 @@ def common_cells(schema: Schema, covers: Sequence[Classes]) -> list[NDArray[np.i
     bases = [cover.base if isinstance(cover, Merged) else cover for cover in covers]
     cells = _base_cells(schema, bases)
     return [
-        cover.group_of[own] if isinstance(cover, Merged) else own
-        for cover, own in zip(covers, cells, strict=True)
+        cover.group_of[classes] if isinstance(cover, Merged) else classes
+        for cover, classes in zip(covers, cells, strict=True)
     ]
 
 

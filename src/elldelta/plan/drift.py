@@ -218,7 +218,9 @@ def _faces(model: Model) -> list[Model]:
     """The model of every sensitive column; mostly itself."""
     schema = model.schema
     return (
-        [model.face(place) for place in range(len(schema.sensitives))] if schema.also_sensitive else [model]
+        [model.for_column(place) for place in range(len(schema.sensitives))]
+        if schema.also_sensitive
+        else [model]
     )
 
 

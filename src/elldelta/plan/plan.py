@@ -431,12 +431,12 @@ class Plan(Displayed):
         try:
             schema = Schema.from_dict(content["schema"])
             classes = classes_from_dict(content["classes"], schema)
-            first = schema.face(0) if schema.also_sensitive else schema
+            first = schema.for_column(0) if schema.also_sensitive else schema
             said = {**content, "kind": content["plan_kind"], "schema": first, "classes": classes, "also": ()}
             plan = record_from(cls, said)
             if schema.also_sensitive:
                 further = enumerate(content["also"], start=1)
-                also = tuple(face_from_dict(said, schema.face(place), own) for place, own in further)
+                also = tuple(face_from_dict(said, schema.for_column(place), own) for place, own in further)
                 plan = replace(plan, schema=schema, also=also)
             # These hold what stands in the document, so they need not be written out again.
             written = {name: parts[name] for name in _TABLES}

@@ -208,7 +208,7 @@ class Planner:
     def _column(self, place: int) -> Planner:
         """The planner of one of several sensitive columns."""
         own = wish_of(self.wish, self.model.schema, place)
-        planner = Planner(self.model.face(place), own, effort=self.effort)
+        planner = Planner(self.model.for_column(place), own, effort=self.effort)
         planner.k = self.k  # the largest ell of any column implies it for all
         return planner
 

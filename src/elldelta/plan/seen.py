@@ -60,5 +60,5 @@ def lengths_of(seen: Ranges) -> tuple[int, ...]:
 def clipped(seen: Ranges, ends: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Lowest and highest positions of classes inside the ranges, counted from their beginning."""
     lows, highs = np.array(seen, dtype=np.int64).T
-    first, last = (np.clip(own, lows, highs) - lows for own in ends)
+    first, last = (np.clip(positions, lows, highs) - lows for positions in ends)
     return first, last

@@ -36,7 +36,7 @@ def faces_of(plan: Plan) -> tuple[Plan, ...]:
     """The plans of one sensitive column each that a plan is made of."""
     if not plan.schema.also_sensitive:
         return (plan,)
-    first = replace(plan, schema=plan.schema.face(0), promise="", conditions=(), also=())
+    first = replace(plan, schema=plan.schema.for_column(0), promise="", conditions=(), also=())
     return (first, *plan.also)
 
 
@@ -57,7 +57,7 @@ def check_faces(plan: Plan) -> None:
             "movers",
             "seen",
         )
-        if face.schema != plan.schema.face(place) or any(
+        if face.schema != plan.schema.for_column(place) or any(
             getattr(face, name) is not getattr(plan, name) and getattr(face, name) != getattr(plan, name)
             for name in shared
         ):

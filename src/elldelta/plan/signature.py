@@ -114,7 +114,7 @@ class PlanSignature:
         """The signature as plain JSON values."""
         return {
             "kind": KIND,
-            **self._said(),
+            **self._signed_content(),
             "algorithm": ALGORITHM,
             "key_id": self.key_id,
             "signature": self.signature,
@@ -136,7 +136,7 @@ class PlanSignature:
                 remedy="If the agency has a new key, fetch its keys with 'elldelta remote key', and compare "
                 "the new name with the agency by another way than this one, for example on the telephone.",
             )
-        if not holds(key, _PURPOSE, self._said(), self.signature, source):
+        if not holds(key, _PURPOSE, self._signed_content(), self.signature, source):
             raise RefusedError(
                 f"{source} does not hold.",
                 found="It was not made by the owner of the agency's key, or has been changed.",
@@ -159,19 +159,19 @@ class PlanSignature:
         if self.expires is not None and self.expires <= now:
             raise RefusedError(
                 f"{source} has expired.",
-                found=f"It could be used until {_spelt(self.expires)}.",
+                found=f"It could be used until {_as_utc_text(self.expires)}.",
                 remedy="Fetch the plan again from the agency: elldelta remote plan. If it still counts, it "
                 "comes with a new signature.",
             )
 
-    def _said(self) -> dict[str, Any]:
+    def _signed_content(self) -> dict[str, Any]:
         """What is signed."""
         return {
             "format": FORMAT_VERSION,
             "plan_digest": self.plan_digest,
             "population": self.population,
             "status": self.status,
-            "expires": None if self.expires is None else _spelt(self.expires),
+            "expires": None if self.expires is None else _as_utc_text(self.expires),
         }
 
 
@@ -195,7 +195,7 @@ def sign_plan(
     if expires is not None:
         expires = expires.astimezone(dt.UTC).replace(microsecond=0)
     unsigned = PlanSignature(plan.digest, key.id, "", population, status, expires)
-    return replace(unsigned, signature=sign(key, _PURPOSE, unsigned._said())).to_dict()
+    return replace(unsigned, signature=sign(key, _PURPOSE, unsigned._signed_content())).to_dict()
 
 
 def verified_signature(
@@ -297,7 +297,7 @@ def write_signature(
         files.stage(signature_path(plan)).write_bytes(as_bytes(document))
 
 
-def _spelt(moment: dt.datetime) -> str:
+def _as_utc_text(moment: dt.datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 

@@ -188,11 +188,11 @@ class Manifest:
         ):
             raise ParameterError("A manifest contradicts itself.")
 
-    def face(self, place: int) -> Manifest:
+    def for_column(self, index: int) -> Manifest:
         """What it says of one of several sensitive columns."""
-        said: Mapping[str, Any] = {} if place == 0 else self.also[place - 1]
+        said: Mapping[str, Any] = {} if index == 0 else self.also[index - 1]
         own = {name: said[name] for name in ("ell", "diversity", "closeness") if name in said}
-        return replace(self, schema=self.schema.face(place), also=(), **own)
+        return replace(self, schema=self.schema.for_column(index), also=(), **own)
 
     @property
     def labels(self) -> list[tuple[str, ...]]:

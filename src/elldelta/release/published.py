@@ -63,13 +63,13 @@ class Published:
         """The number of records."""
         return int(self.schema.by_column(self.counts)[0].sum())
 
-    def face(self, place: int) -> Published:
+    def for_column(self, index: int) -> Published:
         """What it shows of one of several sensitive columns."""
         return replace(
             self,
-            schema=self.schema.face(place),
-            counts=self.schema.by_column(self.counts)[place],
-            manifest=self.manifest.face(place),
+            schema=self.schema.for_column(index),
+            counts=self.schema.by_column(self.counts)[index],
+            manifest=self.manifest.for_column(index),
         )
 
     @cached_property

@@ -183,9 +183,9 @@ class Schema(Displayed):
         ends = accumulate((column.size for column in self.sensitives), initial=0)
         return tuple(slice(start, stop) for start, stop in pairwise(ends))
 
-    def face(self, place: int) -> Schema:
+    def for_column(self, index: int) -> Schema:
         """The schema of a table that shows one sensitive column only."""
-        return Schema(self.quasi_identifiers, self.sensitives[place])
+        return Schema(self.quasi_identifiers, self.sensitives[index])
 
     def composed(self, table: Table) -> Table:
         """A table with the composite columns of the schema, made where it has their parts."""

@@ -247,7 +247,7 @@ class JointBound:
 
     def evaluate(self, classes: JointDistribution) -> JointPlan:
         """Every column by itself."""
-        found = [part.evaluate(classes.face(place)) for place, part in enumerate(self.parts)]
+        found = [part.evaluate(classes.for_column(place)) for place, part in enumerate(self.parts)]
         return JointPlan(self, tuple(found))
 
     def with_records(self, n_records: int) -> JointBound:

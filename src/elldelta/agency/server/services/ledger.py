@@ -171,7 +171,7 @@ def _audited(
     face = plan.faces[place]
     asked = None if face.closeness is None else ClosenessLimit.of(None, face)
     if plan.schema.also_sensitive:
-        published = [item.face(place) for item in published]
+        published = [item.for_column(place) for item in published]
     overlay = Overlay.from_published(published, face if asked else None)
     return summarize(overlay, face.ell, closeness=asked, judged=series)
 
