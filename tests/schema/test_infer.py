@@ -50,7 +50,7 @@ def test_what_looks_wrong_is_said():
         "s: 10 different numbers occur, the domain has 28",
         "number: every record has its own value",
         "age: 999 may stand for",
-        "born: looks like dates",
+        "born looks like dates",
         "zero has a single value",
         "place: 1 values differ in spelling only",
         "patient_id: 40 records have 20 different",
