@@ -14,7 +14,7 @@ from tests.switch import quick_or_all
 
 import elldelta as ed
 from elldelta.audit.audit import ReleaseReader, audit, audit_before
-from elldelta.audit.releases import ForeignColumns
+from elldelta.audit.releases import ForeignColumns, Topic
 from elldelta.audit.targets import find_people, values_left
 from elldelta.engines.duckdb import connect
 from elldelta.errors import DataError, ParameterError, RefusedError
@@ -302,7 +302,7 @@ def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(eng
     assert result.n_values == len(VALUES)
     assert np.count_nonzero(values_left(overlay, find_people(overlay, people)), axis=1).tolist() == left
     assert "1 releases" not in str(result.assumptions)
-    assert any("no manifest says so" in line for line in result.assumptions)
+    assert any("no manifest says so" in line.words for line in result.assumptions)
     again = audit([own, own], ell=3, engine=engine)  # each found by its combination, or laid by its classes
     people_too = audit([own, own], ell=3, targets=people, engine=engine)
     assert again.exposure == people_too.exposure
@@ -315,7 +315,7 @@ def test_releases_with_other_schemas_are_not_linked(engine):
     records = pa.table({"age": [0, 7], "job": ["p", "q"], "disease": ["flu", "gout"]})
     other = ed.Schema.infer(records, ["age", "job"], "disease")
     theirs = table_of(random_release(random.Random(1)))
-    with pytest.raises(DataError, match="different schemas"):
+    with pytest.raises(DataError, match="one schema"):
         audit([own, theirs], ell=2, schema=other, engine=engine)
 
 
@@ -452,3 +452,16 @@ def test_table_2_of_the_paper(engine):
     left = values_left(overlay, find_people(overlay, people))[0]
     assert dict(zip(overlay.values, left.tolist(), strict=True))["cervical cancer"] == 1
     assert left.sum() == 1
+
+
+def test_warnings_are_told_by_their_topic(engine):
+    """A release given twice is a warning for everybody; how labels were understood is no warning."""
+    release = pa.table({"age": ["20-29", "20-29"], "disease": ["flu", "cold"]})
+    columns = ForeignColumns(quasi_identifiers=("age",), sensitive="disease")
+    result = audit([release, release.slice(0)], ell=2, foreign=columns, engine=engine)
+    assert [line.topic for line in result.assumptions if line.is_warning] == [Topic.SAME_CONTENT]
+    document = result.to_dict()
+    [warning] = document["warnings"]
+    assert warning in document["assumptions"]
+    assert len(document["assumptions"]) > len(document["warnings"])
+    assert result.to_dict(public=True)["warnings"] == [warning]

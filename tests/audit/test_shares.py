@@ -214,7 +214,7 @@ def test_promised_closeness_is_not_passed_over(planned):
     with pytest.raises(ParameterError, match="promise closeness"):
         ed.audit(releases)
     result = ed.audit(releases, ell=2)
-    assert any(line.startswith("Closeness is promised (0.3)") for line in result.assumptions)
+    assert any(line.words.startswith("Closeness is promised (0.3)") for line in result.assumptions)
 
 
 def test_a_plan_without_references_cannot_be_compared_with():

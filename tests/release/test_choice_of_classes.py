@@ -316,5 +316,5 @@ def test_an_audit_of_releases_whose_classes_moved_warns_owners_who_share_people(
         published(plan, tmp_path, number)
     paths = [tmp_path / f"{number}.parquet" for number in (0, 1)]
     warned = "owners who share people should use a plan with fixed classes"
-    found = [any(warned in said for said in ed.audit(some).assumptions) for some in (paths, paths[:1])]
+    found = [any(warned in line.words for line in ed.audit(some).assumptions) for some in (paths, paths[:1])]
     assert found == [plan.moving is not None, False]

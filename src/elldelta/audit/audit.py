@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.overlay import Overlay, check_schemas
-from elldelta.audit.releases import MOVED, PROMISED, ForeignColumns, ReadRelease, read_release, understand
+from elldelta.audit.releases import (
+    Assumption,
+    ForeignColumns,
+    ReadRelease,
+    Topic,
+    read_release,
+    understand,
+)
 from elldelta.audit.series import check_series, find_series
 from elldelta.audit.shares import ClosenessLimit
 from elldelta.audit.targets import (
@@ -46,6 +53,12 @@ if TYPE_CHECKING:
     from elldelta.release import Located, Published
 
     SchemaOrPath = Schema | str | os.PathLike[str]
+
+MOVED_CLASSES = Assumption(
+    "The classes of these releases move up a tree: owners who share people should use a plan with fixed "
+    "classes, because classes that moved differently can be subtracted from each other.",
+    Topic.MOVED_CLASSES,
+)
 
 
 def audit(
@@ -277,7 +290,7 @@ class ReleaseReader:
         past = [each for each in (model, compared) if each is not None]
         if people is None and not past and all(item.manifest is not None for item in found):
             overlay = Overlay.from_published([self._published(item) for item in found], plan)
-            return _with_promises(overlay, found, limit)
+            return _with_warnings(overlay, found, limit)
         columns, known, given = self._described(found, plan)
         read = [
             self._read(item, columns, given)
@@ -286,7 +299,7 @@ class ReleaseReader:
             for item in found
         ]
         overlay = Overlay.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
-        return _with_promises(overlay, found, limit)
+        return _with_warnings(overlay, found, limit)
 
     def understanding(self, releases: Sequence[Any]) -> Understanding:
         """What the labels of releases mean, whether or not that is clear."""
@@ -372,22 +385,21 @@ def _places(names: Sequence[int | str], releases: Sequence[Any], option: str) ->
     return places
 
 
-def _with_promises(overlay: Overlay, found: Sequence[Located], limit: ClosenessLimit | None) -> Overlay:
-    """Says what the releases promise about shares, if nobody has asked about it, and that classes moved."""
-    if len(found) > 1 and any(item.manifest is not None and item.manifest.moving for item in found):
-        overlay = replace(overlay, assumptions=(*overlay.assumptions, MOVED))
-    limits = {
-        item.manifest.closeness["limit"]
-        for item in found
-        if item.manifest is not None and item.manifest.closeness is not None
-    }
-    if not limits or limit is not None:
-        return overlay
-    said = (
-        f"{PROMISED} ({', '.join(f'{limit:g}' for limit in sorted(limits))}) and was not looked at: only the"
-    )
-    told = f"{said} plan tells what shares are to be close to (`closeness_to`)."
-    return replace(overlay, assumptions=(*overlay.assumptions, told))
+def _with_warnings(overlay: Overlay, found: Sequence[Located], limit: ClosenessLimit | None) -> Overlay:
+    """Adds that classes moved, and what the releases promise about shares if nobody has asked about it."""
+    manifests = [item.manifest for item in found if item.manifest is not None]
+    limits = sorted({each.closeness["limit"] for each in manifests if each.closeness is not None})
+    warnings = []
+    if len(found) > 1 and any(each.moving for each in manifests):
+        warnings.append(MOVED_CLASSES)
+    if limits and limit is None:
+        promised = ", ".join(f"{each:g}" for each in limits)
+        words = (
+            f"Closeness is promised ({promised}) and was not checked: only the plan says what shares must be "
+            "close to (`closeness_to`)."
+        )
+        warnings.append(Assumption(words, Topic.CLOSENESS_NOT_CHECKED))
+    return replace(overlay, assumptions=(*overlay.assumptions, *warnings))
 
 
 def _wanted(ell: int | None, overlay: Overlay, limit: ClosenessLimit | None) -> int:
@@ -404,7 +416,7 @@ def _wanted(ell: int | None, overlay: Overlay, limit: ClosenessLimit | None) -> 
     if (
         overlay.promised == 1
         and limit is None
-        and any(said.startswith(PROMISED) for said in overlay.assumptions)
+        and any(each.topic is Topic.CLOSENESS_NOT_CHECKED for each in overlay.assumptions)
     ):
         raise ParameterError(
             "The releases promise closeness and no number of values.",

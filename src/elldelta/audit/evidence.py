@@ -159,7 +159,7 @@ def evidence(
         "published": [{"release": Path(path).name, "digest": _file_digest(Path(path))} for path in published],
         "linked": _linked_part(linked),
         "ledger": None if ledger is None else _ledger_part(ledger, known, opened),
-        "limits": [*LIMITS, *linked.assumptions],
+        "limits": [*LIMITS, *(each.words for each in linked.assumptions)],
     }
     record = seal(KIND, FORMAT_VERSION, content)
     _write(folder, record, linked, moment, sources, key if holds else None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.audit.public import for_the_public
-from elldelta.audit.releases import counted_missing
+from elldelta.audit.releases import missing_counts
 from elldelta.audit.result import LIMITS
 from elldelta.audit.series import measure_series
 from elldelta.audit.shares import measure_closeness
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.audit.overlay import Overlay
+    from elldelta.audit.releases import Assumption
     from elldelta.audit.series import OwnerSeries, SeriesResult
     from elldelta.audit.shares import ClosenessLimit, ClosenessResult
     from elldelta.audit.subtraction import Subtraction
@@ -63,7 +64,7 @@ class Gate(Displayed):
         diversity_min: The fewest values left for anybody in the new release, in any group that contains it.
         classes: The classes of the new release that fail, worst first.
         subtraction: What subtracting it from the published releases, and these from it, isolates.
-        assumptions: What was taken for granted, in words.
+        assumptions: What was taken for granted.
         closeness: How far from a reference shares can be for people in the new release, if that was asked.
         series: What subtracting the owner's last release from it shows, if it is not the owner's first.
     """
@@ -75,7 +76,7 @@ class Gate(Displayed):
     diversity_min: int | None
     classes: tuple[FailingClass, ...]
     subtraction: Subtraction
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     closeness: ClosenessResult | None = None
     series: SeriesResult | None = None
 
@@ -123,7 +124,7 @@ class Gate(Displayed):
             among = f"whoever is in {self.before} stays among at least {fewest} values ({self.ell} wanted)"
             kept = " and ".join([*([among] if self.ell > 1 or not close else []), *close])
             yes = f"It may be published: {kept}, whichever of the published releases they are also in."
-            return yes + counted_missing(self.assumptions) + self.subtraction.proviso
+            return yes + missing_counts(self.assumptions) + self.subtraction.proviso
         below = [item for item in self.classes if item.values_left < self.ell]
         if not self.classes and self._isolates and self.series is not None:
             return f"Do not publish: {self.series.words(self.ell)}."
@@ -158,7 +159,7 @@ class Gate(Displayed):
             "closeness": None if self.closeness is None else self.closeness.to_dict(labels=False),
             **({} if self.series is None else {"series": self.series.to_dict(labels=False)}),
             "classes": [{**asdict(item), "labels": list(item.labels)} for item in self.classes],
-            "assumptions": [*LIMITS, *self.assumptions],
+            "assumptions": [*LIMITS, *(each.words for each in self.assumptions)],
         }
         if not public:
             return document

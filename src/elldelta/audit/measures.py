@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.audit.releases import TWICE
+from elldelta.audit.releases import Assumption, Topic
 from elldelta.audit.result import (
     Audit,
     ReleaseSummary,
@@ -105,7 +105,7 @@ def summarize(
         series=series,
         assumptions=(
             *overlay.assumptions,
-            *_twice(overlay),
+            *_same_content(overlay),
             *([READ_FROM_COUNTS] if any(s.told_by == "counts" for own in series for s in own.steps) else []),
         ),
         labels=overlay.labels,
@@ -131,11 +131,12 @@ def _alone(name: str, classes: NDArray[np.int64], release: ReleasedCounts, ell: 
     )
 
 
-def _twice(overlay: Overlay) -> Iterator[str]:
+def _same_content(overlay: Overlay) -> Iterator[Assumption]:
     """Says which releases show the same classes with the same counts: copies, most likely."""
     for one, other in combinations(overlay.layers, 2):
         if list(one.labels) == list(other.labels) and np.array_equal(one.counts, other.counts):
-            yield f"{TWICE}: {one.name} and {other.name} look like one release given twice."
+            words = f"The same content twice: {one.name} and {other.name} look like one release given twice."
+            yield Assumption(words, Topic.SAME_CONTENT)
 
 
 def _worst(

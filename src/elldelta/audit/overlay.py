@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.audit.releases import MISSING_COUNTS, BackgroundKnowledge, ReadRelease, understand
+from elldelta.audit.releases import (
+    MISSING_IS_A_VALUE,
+    Assumption,
+    BackgroundKnowledge,
+    ReadRelease,
+    understand,
+)
 from elldelta.audit.targets import Candidates, known_in_each
 from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
@@ -23,7 +29,7 @@ from elldelta.release import sensitive_texts
 from elldelta.schema.composite import SEPARATOR, first_parts, is_composite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -127,7 +133,7 @@ class Overlay:
             of, and are not.
         promised: The largest ell that a release promises, or None.
         plans: The plan that each release names, or None.
-        assumptions: What reading the releases took for granted, in words.
+        assumptions: What reading the releases took for granted.
         labels: How labels were understood where nothing but the labels says so: column, label, meaning.
         schema: What the columns mean, if a manifest or a schema says so.
         places: How labels were understood, and the cells: by these people are found.
@@ -143,7 +149,7 @@ class Overlay:
     layers: tuple[Layer, ...]
     linked: NDArray[np.intp]
     promised: int | None
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     labels: tuple[tuple[str, str, str], ...] = ()
     schema: Schema | None = None
     places: tuple[Understanding, Arrangement] | None = None
@@ -186,9 +192,9 @@ class Overlay:
             promised=max(item.manifest.ell for item in published),
             plans=tuple(item.manifest.plan_digest for item in published),
             assumptions=(
-                *_assumptions([]),
-                *_alike(schema),
-                *((MISSING_COUNTS,) if schema.sensitive.has_missing else ()),
+                _source_of_meaning([]),
+                *_grouped_values(schema),
+                *((MISSING_IS_A_VALUE,) if schema.sensitive.has_missing else ()),
             ),
             schema=schema,
             base_of=base_of,
@@ -276,8 +282,8 @@ class Overlay:
             promised=max((release.ell for release in releases if release.ell is not None), default=None),
             plans=tuple(release.plan_digest for release in releases),
             assumptions=(
-                *_assumptions(releases),
-                *_alike(schema),
+                _source_of_meaning(releases),
+                *_grouped_values(schema),
                 *_overlaps(shown, int((~cells.is_named).sum())),
                 *understanding.notes,
             ),
@@ -422,43 +428,42 @@ def _combinations(model: Model, schema: Schema | None) -> BackgroundKnowledge:
 
 
 def check_schemas(described: Sequence[tuple[str, Schema]]) -> None:
-    """Refuses releases that describe their columns differently."""
+    """Refuses releases, or a plan and releases, that describe their columns differently."""
     for name, schema in described[1:]:
         if schema.digest != described[0][1].digest:
             raise DataError(
-                "The releases were made with different schemas."
-                if described[0][0] != "the plan"
-                else "The plan and the releases were made with different schemas.",
+                "Only tables of one schema can be linked.",
                 found=f"{described[0][0]} and {name} describe their columns differently.",
                 remedy="Link releases that use the same columns and domains.",
             )
 
 
-def _assumptions(releases: Sequence[ReadRelease]) -> tuple[str, ...]:
+def _source_of_meaning(releases: Sequence[ReadRelease]) -> Assumption:
     """What says what the releases show; without any, manifests do."""
     by = {kind: [item.name for item in releases if item.told_by == kind] for kind in ("schema", "labels")}
-    told = []
     if len(by["labels"]) == len(releases) > 0:
-        told.append("The labels of the releases mean what is listed; no manifest or schema says so.")
+        words = "The labels of the releases mean what is listed; no manifest or schema says so."
     elif by["labels"]:
-        told.append(
+        words = (
             f"{', '.join(by['labels'])}: the labels mean what is listed; no manifest says so. The classes of "
             "the other releases are those of their manifests, with which their content was compared."
         )
     elif by["schema"]:
         listed = ", ".join(by["schema"])
-        told.append(f"{listed}: no manifest was there; the labels were understood by the schema given.")
+        words = f"{listed}: no manifest was there; the labels were understood by the schema given."
     else:
-        told.append("Every release is the one that its manifest describes: its content was compared.")
-    return tuple(told)
+        words = "Every release is the one that its manifest describes: its content was compared."
+    return Assumption(words)
 
 
-def _alike(schema: Schema | None) -> list[str]:
+def _grouped_values(schema: Schema | None) -> list[Assumption]:
     if schema is None or schema.sensitive.value_groups is None:
         return []
     return [
-        f"Values of one group count as one: {schema.n_values} values of {schema.sensitive.name!r} are in "
-        f"{schema.sensitive.n_groups} groups, as the schema says."
+        Assumption(
+            f"Values of one group count as one: {schema.n_values} values of {schema.sensitive.name!r} are in "
+            f"{schema.sensitive.n_groups} groups, as the schema says."
+        )
     ]
 
 
@@ -472,19 +477,19 @@ def _by_first_part(name: str, values: Sequence[str | None]) -> NDArray[np.int64]
     return np.array([len(number) if value is None else number[first[value]] for value in values])
 
 
-def _overlaps(shown: Sequence[Layer], n_unnamed: int) -> list[str]:
-    told = [
-        f"{item.name}: classes overlap or records are suppressed in {item.n_overlapping:,} of "
-        f"{len(item.row_of):,} cells; somebody there can be in any of them, so their counts are added up."
-        for item in shown
-        if item.n_overlapping
-    ]
+def _overlaps(layers: Sequence[Layer], n_unnamed: int) -> Iterator[Assumption]:
+    for layer in layers:
+        if layer.n_overlapping:
+            yield Assumption(
+                f"{layer.name}: classes overlap or records are suppressed in {layer.n_overlapping:,} of "
+                f"{len(layer.row_of):,} cells; somebody there can be in any of them, so their counts are "
+                "added up."
+            )
     if n_unnamed:
-        told.append(
+        yield Assumption(
             f"{n_unnamed:,} cells are named by no label but `*`. They were not linked: only people whose "
             "records are suppressed wherever they occur can be there."
         )
-    return told
 
 
 def _meanings(understanding: Understanding) -> tuple[tuple[str, str, str], ...]:

@@ -44,7 +44,7 @@ _NUMBERS = {
 }
 _LISTS = {
     *("releases", "columns", "histogram", "readings", "curve", "left_out", "assumptions", "next_steps"),
-    *("published", "labels_understood", "plans", "series", "steps", "pairs"),
+    *("published", "labels_understood", "plans", "series", "steps", "pairs", "warnings"),
 }
 
 

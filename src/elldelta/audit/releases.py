@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -40,14 +41,40 @@ if TYPE_CHECKING:
 
 SensitiveNulls = Literal["suppress", "refuse", "category"]
 
-TWICE = "The same content twice"
-PROMISED = "Closeness is promised"
-MOVED = (
-    "The classes of these releases move up a tree: owners who share people should use a plan with fixed "
-    "classes, because classes that moved differently can be subtracted from each other."
+
+class Topic(Enum):
+    """What an assumption is about."""
+
+    READING = auto()
+    MISSING_IS_A_VALUE = auto()
+    MISSING_VALUES = auto()
+    SAME_CONTENT = auto()
+    CLOSENESS_NOT_CHECKED = auto()
+    MOVED_CLASSES = auto()
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What an audit took for granted.
+
+    Attributes:
+        words: A sentence that says so.
+        topic: What it is about.
+    """
+
+    words: str
+    topic: Topic = Topic.READING
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether nobody should overlook it."""
+        return self.topic is not Topic.READING
+
+
+MISSING_IS_A_VALUE = Assumption(
+    "Missing sensitive values count as a value here, because the schema or an option says so.",
+    Topic.MISSING_IS_A_VALUE,
 )
-_MISSING = "Missing sensitive values"
-MISSING_COUNTS = f"{_MISSING} count as a value here, because somebody said so."
 
 
 @dataclass(frozen=True)
@@ -310,7 +337,7 @@ class Understanding:
     values: tuple[str | None, ...]
     known_of: NDArray[np.int64]
     value_of: tuple[NDArray[np.int64], ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Assumption, ...] = ()
 
     @property
     def is_clear(self) -> bool:
@@ -337,7 +364,7 @@ class Understanding:
     def to_dict(self, *, public: bool = False) -> dict[str, Any]:
         """How labels are understood, as plain JSON values; for the public without a label."""
         rows = [row for row in self.rows() if not public or row["label"] is None]
-        return {"is_clear": self.is_clear, "labels": rows, "notes": list(self.notes)}
+        return {"is_clear": self.is_clear, "labels": rows, "notes": [each.words for each in self.notes]}
 
     def boxes(
         self, release: ReadRelease
@@ -432,7 +459,7 @@ def understand(
 
 def _sensitive(
     releases: Sequence[ReadRelease], known: Sequence[str | None], nulls: SensitiveNulls
-) -> tuple[tuple[str | None, ...], NDArray[np.int64], tuple[NDArray[np.int64], ...], tuple[str, ...]]:
+) -> tuple[tuple[str | None, ...], NDArray[np.int64], tuple[NDArray[np.int64], ...], tuple[Assumption, ...]]:
     """The sensitive values of all releases; equal if they are equal after trimming, or as numbers."""
     texts = [
         [None if value is None else value.strip() or None for value in values]
@@ -461,30 +488,37 @@ def _sensitive(
     notes = []
     if n_folded:
         notes.append(
-            f"{counted(n_folded, 'sensitive value')} occur in spellings that differ only in upper and lower "
-            "case; they count as different values."
+            Assumption(
+                f"{counted(n_folded, 'sensitive value')} occur in spellings that differ only in upper and "
+                "lower case; they count as different values."
+            )
         )
     if codes := codes_among([value for value in distinct if value is not None]):
         listed = ", ".join(codes)
         notes.append(
-            f"{_MISSING} may be written as {listed}, which counts as a value here. Say so if it is none "
-            "(`sensitive_missing`)."
+            Assumption(
+                f"Missing sensitive values may be written as {listed}, which counts as a value here. Say so "
+                "if it is none (`sensitive_missing`).",
+                Topic.MISSING_VALUES,
+            )
         )
     if None in distinct:
-        notes.append(MISSING_COUNTS)
+        notes.append(MISSING_IS_A_VALUE)
     if n_left_out := sum(release.n_left_out for release in releases):
-        notes.append(f"{_MISSING} are no values: {counted(n_left_out, 'record')} with one are left out.")
+        notes.append(
+            Assumption(
+                f"Missing sensitive values are no values: {counted(n_left_out, 'record')} with one are left "
+                "out.",
+                Topic.MISSING_VALUES,
+            )
+        )
     return tuple(distinct), known_of, tuple(value_of), tuple(notes)
 
 
-def counted_missing(assumptions: Iterable[str]) -> str:
+def missing_counts(assumptions: Iterable[Assumption]) -> str:
     """What a verdict adds where a missing value counts as a value."""
-    return " A missing value counts as one of them." if MISSING_COUNTS in assumptions else ""
-
-
-def said_aloud(assumptions: Iterable[str]) -> tuple[str, ...]:
-    """What nobody should overlook: missing values, releases given twice, promises, moves."""
-    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE, PROMISED, MOVED)))
+    counts = any(each.topic is Topic.MISSING_IS_A_VALUE for each in assumptions)
+    return " A missing value counts as one of them." if counts else ""
 
 
 def _told(column: LabelColumn) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
 from elldelta.audit.public import for_the_public
-from elldelta.audit.releases import counted_missing
+from elldelta.audit.releases import missing_counts
 from elldelta.audit.shares import surest_words
 from elldelta.pages.page import Displayed, percent, write_page
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from elldelta.audit.releases import Assumption
     from elldelta.audit.series import SeriesResult
     from elldelta.audit.shares import ClosenessResult, InferenceRisk
     from elldelta.audit.subtraction import Subtraction
@@ -113,7 +114,7 @@ class Audit(Displayed):
         subtraction: What subtracting the releases from each other isolates: found, possible, not found or not
             tried, and why.
         targets: How the targets fare; None if none were given.
-        assumptions: What was taken for granted, in words.
+        assumptions: What was taken for granted.
         labels: How labels were understood where nothing but the labels says so: column, label, meaning.
         linkage: The linkage itself.
         series: What consecutive releases of one owner show together, for each owner with several.
@@ -140,7 +141,7 @@ class Audit(Displayed):
     worst: tuple[WorstClass, ...]
     subtraction: Subtraction
     targets: TargetTotals | None
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     labels: tuple[tuple[str, str, str], ...]
     linkage: Linkage
     series: tuple[SeriesResult, ...] = ()
@@ -268,7 +269,7 @@ class Audit(Displayed):
         safe = (
             f"Safe {'by itself' if alone else 'against linking'}, in {sense}: {where} {', and '.join(kept)}."
         )
-        return safe + counted_missing(self.assumptions) + self.subtraction.proviso
+        return safe + missing_counts(self.assumptions) + self.subtraction.proviso
 
     @property
     def _worst_series(self) -> SeriesResult | None:
@@ -411,7 +412,8 @@ class Audit(Displayed):
             "subtraction": self.subtraction.to_dict(labels=labels),
             **({"series": [owner.to_dict(labels=labels) for owner in self.series]} if self.series else {}),
             "targets": None if self.targets is None else asdict(self.targets),
-            "assumptions": [*LIMITS, *self.assumptions],
+            "assumptions": [*LIMITS, *(each.words for each in self.assumptions)],
+            "warnings": [each.words for each in self.assumptions if each.is_warning],
             "labels": [
                 {"column": column, "label": label, "meaning": meaning}
                 for column, label, meaning in self.labels

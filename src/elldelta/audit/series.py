@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.audit.releases import Assumption
 from elldelta.audit.shares import MOST_WORST, references
 from elldelta.audit.subtraction import IsolatedGroup
 from elldelta.core.exposure import distinct_cells
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from elldelta.core.linkage import ReleasedCounts
     from elldelta.release import Located
 
-READ_FROM_COUNTS = (
+READ_FROM_COUNTS = Assumption(
     "Who came, went and stayed is read from the counts: in a class nobody is taken to have come with a value "
     "with which somebody else went at the same time."
 )

@@ -341,23 +341,23 @@ def _print_audit(found: dict[str, Any]) -> None:
 
 
 def _in_words(found: dict[str, Any]) -> Iterator[str]:
-    from elldelta.audit.releases import said_aloud
     from elldelta.pages.page import percent
 
-    yield from map(output.as_options, said_aloud(found["assumptions"]))
+    yield from map(output.as_options, found["warnings"])
     ell, people = found["ell"], found["targets"]
-    everywhere = "the release" if len(found["releases"]) == 1 else "all releases"
+    alone = len(found["releases"]) == 1
+    everywhere = "the release" if alone else "all releases"
     if found["diversity_min"] is None:
         yield f"Nobody can be in {everywhere}."
     else:
         yield f"Everybody who is in {everywhere} is left among at least {found['diversity_min']} values."
-        records = "records" if everywhere == "the release" else "linked records"
+        records = "records" if alone else "linked records"
         yield (
             f"The most frequent value of a class has {percent(found['linked']['guess_mean'])} of the "
             f"{records} there, on average. {found['reference'][0].upper()}{found['reference'][1:]}: at most "
             f"{percent(found['baseline'])} for one value."
         )
-    if everywhere != "the release":
+    if not alone:
         yield _subtraction_in_words(found["subtraction"])
     for owner in found.get("series", ()):
         yield from _series_in_words(owner, ell)
