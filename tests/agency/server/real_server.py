@@ -16,12 +16,11 @@ import httpx
 import pytest
 from tests.agency.server.service import Clock, Service
 
-from elldelta.agency.server.rights import Caller
 from elldelta.agency.server.services.parties import create_party, create_token, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population
 from elldelta.agency.server.settings import Settings
-from elldelta.agency.server.state import Agency, prepare
+from elldelta.agency.server.state import Agency, Caller, prepare
 
 COMMAND = (sys.executable, "-c", "from elldelta.cli.main import run; run()")
 POPULATION = "region"

@@ -11,10 +11,11 @@ import numpy as np
 from tests.agency.registrations import make_plan, make_registration
 
 from elldelta.agency.server.main import create_app
-from elldelta.agency.server.rights import ROLES, Caller
 from elldelta.agency.server.services.parties import create_party, create_token, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population, upload_model
+from elldelta.agency.server.state import Caller
+from elldelta.agency.server.tables import ROLES
 from elldelta.agency.server.worker import run_next
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model, write_model

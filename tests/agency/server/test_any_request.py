@@ -13,7 +13,7 @@ from tests.agency.server.service import POPULATION, WISH
 from tests.switch import quick_or_all
 
 from elldelta.agency.server.main import HEADERS
-from elldelta.agency.server.rights import ROLES
+from elldelta.agency.server.tables import ROLES
 
 N_EXAMPLES = quick_or_all(2, 5)
 CHECKS = (

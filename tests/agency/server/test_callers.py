@@ -5,8 +5,7 @@ import sqlalchemy as sa
 
 from elldelta.agency.server.errors import ConflictError, NotLoggedInError
 from elldelta.agency.server.guard import cookie_name
-from elldelta.agency.server.services.parties import create_token, disable_party
-from elldelta.agency.server.services.sign_in import log_in, log_out
+from elldelta.agency.server.services.parties import create_token, disable_party, log_in, log_out
 from elldelta.agency.server.tables import check_name
 from elldelta.errors import ParameterError
 

@@ -10,7 +10,7 @@ from tests.agency.registrations import full, make_plan, make_registration
 from tests.agency.server.service import POPULATION
 
 from elldelta.agency.server import logs
-from elldelta.agency.server.services.sign_in import log_in
+from elldelta.agency.server.services.parties import log_in
 
 
 @pytest.fixture

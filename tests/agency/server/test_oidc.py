@@ -16,9 +16,8 @@ from tests import local_server
 from tests.agency.server.service import Clock, Service
 from tests.agency.server.visitor import HOST, Visitor, visitor
 
-from elldelta.agency.server import oidc
-from elldelta.agency.server.services.parties import list_trail
-from elldelta.agency.server.services.sign_in import set_oidc_subject
+from elldelta.agency.server.routes import sign_in
+from elldelta.agency.server.services.parties import list_trail, set_oidc_subject
 from elldelta.agency.server.settings import Provider, read_settings
 from elldelta.errors import ParameterError
 
@@ -240,7 +239,7 @@ def test_the_other_service_is_asked_once_about_itself(service, other):
 
 def test_nobody_starves_others_while_the_provider_is_silent(settings, monkeypatch):
     """It takes connections and says nothing: whoever has no login makes nobody else wait."""
-    monkeypatch.setattr(oidc, "SECONDS", 1.0)
+    monkeypatch.setattr(sign_in, "PROVIDER_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
         issuer = f"http://127.0.0.1:{silent.getsockname()[1]}"
         provider = Provider(issuer=issuer, client_id=CLIENT, client_secret=SECRET, url=HOST)

@@ -11,11 +11,10 @@ from tests.agency.server.real_server import DATABASES, lasting_service
 from tests.agency.server.service import POPULATION, model_file
 from tests.agency.server.visitor import HOST, Page, Visitor, visitor
 
-from elldelta.agency.server.rights import ROLES
 from elldelta.agency.server.routes.rendering import chance, local_path
 from elldelta.agency.server.services.parties import create_token
-from elldelta.agency.server.services.plans import load_plan
-from elldelta.agency.server.services.progress import report_progress
+from elldelta.agency.server.services.plans import load_plan, report_progress
+from elldelta.agency.server.tables import ROLES
 
 WRONG = "wrong horse battery"
 

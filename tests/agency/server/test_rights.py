@@ -7,7 +7,7 @@ from starlette.routing import Route
 from tests.agency.server.expected_rights import API, EXPECTED
 
 from elldelta.agency.server.guard import allow, allow_anybody, check_all_guarded
-from elldelta.agency.server.rights import ROLES
+from elldelta.agency.server.tables import ROLES
 from elldelta.errors import InternalError
 
 SAMPLE = {"name": "region", "id": "1", "digest": "sha256:" + "5e" * 32}

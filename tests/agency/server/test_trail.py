@@ -9,8 +9,7 @@ from tests.agency.server.visitor import visitor
 
 from elldelta.agency.server.errors import NotLoggedInError
 from elldelta.agency.server.paging import Cursor
-from elldelta.agency.server.services.parties import list_trail
-from elldelta.agency.server.services.sign_in import log_in
+from elldelta.agency.server.services.parties import list_trail, log_in
 
 
 def test_who_did_what_is_written_down(service):

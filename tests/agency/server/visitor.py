@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import httpx
 
 from elldelta.agency.server.guard import cookie_name
-from elldelta.agency.server.services.sign_in import log_in
+from elldelta.agency.server.services.parties import log_in
 
 HOST = "http://agency.test"
 

@@ -18,17 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.agency.registration import registration_of
-from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, Role
-from elldelta.agency.server.services.ledger import count_releases
+from elldelta.agency.server.services.ledger import count_releases, report_state
 from elldelta.agency.server.services.parties import create_party, digest_of_secret, find_party
-from elldelta.agency.server.services.plans import list_plans, load_plan
+from elldelta.agency.server.services.plans import list_plans, load_plan, report_progress
 from elldelta.agency.server.services.populations import create_population, upload_model
-from elldelta.agency.server.services.progress import report_progress
-from elldelta.agency.server.services.publications import report_state
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.services.requests import asked_wish, begin_job, file_request, show_request
-from elldelta.agency.server.state import Agency, prepare
-from elldelta.agency.server.tables import Token
+from elldelta.agency.server.state import Agency, Caller, prepare
+from elldelta.agency.server.tables import AGENCY, AUDITOR, CLIENT, OWNER, Role, Token
 from elldelta.agency.server.worker import run_next
 from elldelta.errors import InternalError
 from elldelta.model import estimate, write_model

@@ -18,10 +18,9 @@ from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from elldelta.agency.server.errors import ForbiddenError, NotLoggedInError
-from elldelta.agency.server.rights import ROLES, Caller, Role
-from elldelta.agency.server.services.parties import identify_token
-from elldelta.agency.server.services.sign_in import identify_login
-from elldelta.agency.server.state import Agency
+from elldelta.agency.server.services.parties import identify_login, identify_token
+from elldelta.agency.server.state import Agency, Caller
+from elldelta.agency.server.tables import ROLES, Role
 from elldelta.agency.server.trail import audited_action
 from elldelta.errors import InternalError
 

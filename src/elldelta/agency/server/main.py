@@ -18,7 +18,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from elldelta._version import __version__
 from elldelta.agency.admission import LedgerDamagedError
-from elldelta.agency.server import logs, oidc
+from elldelta.agency.server import logs
 from elldelta.agency.server.database import POOL_SIZE
 from elldelta.agency.server.errors import (
     BusyError,
@@ -118,7 +118,7 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
     app.add_exception_handler(HTTPException, _http)
     if settings.oidc is not None:
         flow = f"{cookie_name(agency)}-flow"
-        oidc.add_provider(app, settings.oidc, cookie=flow, is_https=settings.behind_proxy)
+        sign_in.add_provider(app, settings.oidc, cookie=flow, is_https=settings.behind_proxy)
     app.add_middleware(RequestMiddleware, agency=agency)
     return app
 

@@ -1,4 +1,4 @@
-"""What every service works with: settings, database, keys, clock and limits."""
+"""What every service works with: settings, database, keys, clock, limits, and who calls."""
 
 from __future__ import annotations
 
@@ -32,11 +32,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from elldelta.agency.server.settings import Limits, Settings
+    from elldelta.agency.server.tables import Role
 
 
 def utc_now() -> dt.datetime:
     """The moment."""
     return dt.datetime.now(dt.UTC)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody who is known: by a token, or by a login.
+
+    Attributes:
+        id: The number of the party.
+        name: Its name.
+        role: What it may do.
+        has_login: Whether it is known by a login, which it can end.
+        token_id: The token that it is known by, if not by a login.
+    """
+
+    id: int
+    name: str
+    role: Role
+    has_login: bool = False
+    token_id: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sqlalchemy import (
     JSON,
@@ -30,10 +30,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-from elldelta.agency.server.rights import Role
 from elldelta.agency.views import ReleaseState
 from elldelta.errors import ParameterError
 from elldelta.plan.signature import PlanStatus
+
+Role = Literal["agency", "owner", "client", "auditor"]
+
+AGENCY: Role = "agency"
+OWNER: Role = "owner"
+CLIENT: Role = "client"
+AUDITOR: Role = "auditor"
+
+ROLES: tuple[Role, ...] = (AGENCY, OWNER, CLIENT, AUDITOR)
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"

@@ -77,10 +77,10 @@ def write_audit_entry(session: Session) -> None:
         action.is_written = True
 
     event.listen(session, "after_commit", written, once=True)
-    write(session, action.agency, action.party_id, action.action, action.subject, action.address)
+    add_entry(session, action.agency, action.party_id, action.action, action.subject, action.address)
 
 
-def write(
+def add_entry(
     session: Session, agency: Agency, party_id: int | None, action: str, subject: str, address: str
 ) -> None:
     """Adds an entry to a transaction."""

@@ -9,12 +9,11 @@ from pydantic import Field
 
 from elldelta.agency.server.guard import CurrentAgency, CurrentContext, RequestContext, allow
 from elldelta.agency.server.paging import FIRST_PAGE, CurrentCursor, Cursor, Page
-from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, ROLES, Role
 from elldelta.agency.server.routes.description import ERRORS, Body, Name, TokenId
 from elldelta.agency.server.routes.rendering import EMPTY_FORM, Posted, PostedForm, form_again, page, redirect
-from elldelta.agency.server.services import parties, sign_in
+from elldelta.agency.server.services import parties
 from elldelta.agency.server.services.parties import NewToken, PartyView, TokenView, TrailView
-from elldelta.agency.server.tables import NAME_PATTERN
+from elldelta.agency.server.tables import AGENCY, AUDITOR, CLIENT, NAME_PATTERN, OWNER, ROLES, Role
 from elldelta.agency.views import View
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["parties"])
@@ -171,7 +170,7 @@ def revoke(context: CurrentContext, name: Name, id: TokenId) -> Response:  # noq
 @form_again("party.html", _one)
 def subject(context: CurrentContext, name: Name, posted: PostedForm) -> Response:
     """Says what the identity provider calls somebody who signs in there."""
-    sign_in.set_oidc_subject(context.agency, name, posted.text("subject"))
+    parties.set_oidc_subject(context.agency, name, posted.text("subject"))
     return redirect(f"/parties/{name}", "subject-set")
 
 

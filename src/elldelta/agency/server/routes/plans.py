@@ -16,20 +16,27 @@ from elldelta.agency.server.guard import (
     allow_anybody,
 )
 from elldelta.agency.server.paging import FIRST_PAGE, CurrentCursor, Cursor, Page
-from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES
 from elldelta.agency.server.routes.description import DIGEST, ERRORS, Body, Digest, answer
-from elldelta.agency.server.routes.pictures import Width, picture
-from elldelta.agency.server.routes.rendering import EMPTY_FORM, Posted, PostedForm, form_again, page, redirect
+from elldelta.agency.server.routes.rendering import (
+    EMPTY_FORM,
+    Posted,
+    PostedForm,
+    Width,
+    form_again,
+    page,
+    picture,
+    redirect,
+)
 from elldelta.agency.server.services import plans
 from elldelta.agency.server.services.ledger import count_releases
-from elldelta.agency.server.services.populations import can_draw, draw_classes
-from elldelta.agency.server.services.progress import (
+from elldelta.agency.server.services.plans import (
     MOST_RECORDS,
     report_progress,
     show_progress,
 )
+from elldelta.agency.server.services.populations import can_draw, draw_classes
 from elldelta.agency.server.services.releases import list_refusals, list_releases
-from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN
+from elldelta.agency.server.tables import AGENCY, CLIENT, DIGEST_PATTERN, NAME_PATTERN, OWNER, ROLES
 from elldelta.agency.views import KeyView, PlanDetails, PlanView, ProgressView
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["plans"])

@@ -10,17 +10,23 @@ from pydantic import Field
 from elldelta.agency.server.errors import NotFoundError
 from elldelta.agency.server.guard import CurrentAgency, CurrentContext, RequestContext, allow
 from elldelta.agency.server.paging import FIRST_PAGE, CurrentCursor, Cursor, Page
-from elldelta.agency.server.rights import AGENCY, OWNER, ROLES
 from elldelta.agency.server.routes.description import ERRORS, Body, Name, file_body
-from elldelta.agency.server.routes.pictures import Width, picture
-from elldelta.agency.server.routes.rendering import EMPTY_FORM, Posted, PostedForm, form_again, page, redirect
+from elldelta.agency.server.routes.rendering import (
+    EMPTY_FORM,
+    Posted,
+    PostedForm,
+    Width,
+    form_again,
+    page,
+    picture,
+    redirect,
+)
 from elldelta.agency.server.services import populations
-from elldelta.agency.server.services.plans import list_plans, n_issued
+from elldelta.agency.server.services.plans import list_plans, n_issued, show_progress
 from elldelta.agency.server.services.populations import PopulationView
-from elldelta.agency.server.services.progress import show_progress
 from elldelta.agency.server.services.releases import count_series
 from elldelta.agency.server.services.requests import list_requests
-from elldelta.agency.server.tables import NAME_PATTERN
+from elldelta.agency.server.tables import AGENCY, NAME_PATTERN, OWNER, ROLES
 from elldelta.pages.charts import draw_frontier
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["populations"])

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query, Response
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.guard import CurrentContext, RequestContext, allow
 from elldelta.agency.server.paging import CurrentCursor, Page
-from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER, ROLES
 from elldelta.agency.server.routes.description import (
     DIGEST,
     ERRORS,
@@ -19,13 +18,12 @@ from elldelta.agency.server.routes.description import (
     answer,
     file_body,
 )
-from elldelta.agency.server.routes.pictures import Width, picture
-from elldelta.agency.server.routes.rendering import PostedForm, form_again, page, redirect
-from elldelta.agency.server.services import ledger, publications, releases
+from elldelta.agency.server.routes.rendering import PostedForm, Width, form_again, page, picture, redirect
+from elldelta.agency.server.services import ledger, releases
 from elldelta.agency.server.services.jobs import JobView
 from elldelta.agency.server.services.plans import show_plan
 from elldelta.agency.server.services.releases import RefusalView
-from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN
+from elldelta.agency.server.tables import AGENCY, AUDITOR, DIGEST_PATTERN, NAME_PATTERN, OWNER, ROLES
 from elldelta.agency.views import Admitted, ReleaseView, StateView
 from elldelta.errors import FileError
 from elldelta.pages.charts import curve_words, draw_exposure_curve, draw_histogram, histogram_words
@@ -126,7 +124,7 @@ def index(
 )
 def report_state(context: CurrentContext, digest: Digest, content: Digest, body: NewState) -> StateView:
     """Takes an owner's word about its release: "published", or "voided", which takes it back for ever."""
-    return publications.report_state(context.agency, context.caller, digest, content, body.state)
+    return ledger.report_state(context.agency, context.caller, digest, content, body.state)
 
 
 @api.get(
@@ -207,7 +205,7 @@ def register_form(context: CurrentContext, digest: Digest, posted: PostedForm) -
 def state_form(context: CurrentContext, digest: Digest, content: Digest, posted: PostedForm) -> Response:
     """Takes an owner's word about its release."""
     state = posted.read(NewState).state
-    reported = publications.report_state(context.agency, context.caller, digest, content, state)
+    reported = ledger.report_state(context.agency, context.caller, digest, content, state)
     return redirect(f"/plans/{digest}", f"release-{reported.state}")
 
 

@@ -1,5 +1,6 @@
 """How pages are made: templates, escaped by default; forms, redirections, the page of an error.
 
+Charts are SVG files of their own: the policy of a page forbids styles inside it, also those of a drawing.
 Stylesheet, scripts and icon come from the installed package, under names that change with their content.
 """
 
@@ -9,11 +10,12 @@ import datetime as dt
 import hashlib
 import math
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -32,11 +34,13 @@ from elldelta.agency.server.errors import (
 )
 from elldelta.agency.server.guard import allow_anybody
 from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError
+from elldelta.pages.charts import as_svg
 from elldelta.pages.page import environment_of
 from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from matplotlib.figure import Figure
 
     from elldelta.agency.server.state import Agency
 
@@ -47,6 +51,20 @@ ONE_IN_A_MILLION = 1e-6
 
 FOR_EVER = "public, max-age=31536000, immutable"
 """A changed file has another name, so a browser need not ask again."""
+
+Width = Literal["wide", "narrow"]
+
+PICTURE_SIZES: Mapping[Width, tuple[float, float]] = {"wide": (6.4, 4.2), "narrow": (3.8, 3.6)}
+"""In inches. On a phone the same letters need a smaller drawing."""
+
+PICTURE_HEADERS = {
+    # The drawing library writes styles into a drawing. Nothing else may happen in it, wherever it is opened.
+    "Content-Security-Policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+    "frame-ancestors 'none'; sandbox",
+}
+
+_DRAWING = threading.Lock()
+"""The drawing library is not made for several threads."""
 
 pages = APIRouter(include_in_schema=False)
 
@@ -222,6 +240,15 @@ def sign_in_content(request: Request, *, wanted: str = "/") -> dict[str, Any]:
 
         logins = LOGINS
     return {"wanted": wanted, "logins": logins, "has_oidc": agency.settings.oidc is not None}
+
+
+def picture(figure: Figure, width: Width, *, is_map: bool = False) -> Response:
+    """A chart in one of its sizes."""
+    across, up = PICTURE_SIZES[width]
+    with _DRAWING:
+        figure.set_size_inches(across, up + 0.6 * is_map)
+        content = as_svg(figure)
+    return Response(content, media_type="image/svg+xml", headers=PICTURE_HEADERS)
 
 
 @pages.get("/static/{name}", dependencies=[allow_anybody()])

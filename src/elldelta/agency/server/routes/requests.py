@@ -9,7 +9,6 @@ from pydantic import BeforeValidator, Field
 
 from elldelta.agency.server.guard import CurrentAgency, CurrentContext, RequestContext, allow
 from elldelta.agency.server.paging import LARGEST, CurrentCursor, Page
-from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, ROLES
 from elldelta.agency.server.routes.description import ERRORS, Body, JobId, Name, Number
 from elldelta.agency.server.routes.plans import Reason
 from elldelta.agency.server.routes.rendering import (
@@ -31,7 +30,7 @@ from elldelta.agency.server.services.requests import (
     asked_wish,
     closeness_asked,
 )
-from elldelta.agency.server.tables import NAME_PATTERN
+from elldelta.agency.server.tables import AGENCY, AUDITOR, CLIENT, NAME_PATTERN, ROLES
 from elldelta.core.checks import MOST_RECORDS
 from elldelta.parameters import ClosenessTo, Movers, PlanKind
 from elldelta.plan.wish import MOST_OWNERS, USUAL_DELTA, by_column

@@ -14,15 +14,13 @@ from pydantic import Field
 from sqlalchemy import func, select, update
 
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, error_document
-from elldelta.agency.server.rights import AGENCY, AUDITOR
-from elldelta.agency.server.tables import Job
+from elldelta.agency.server.tables import AGENCY, AUDITOR, Job
 from elldelta.agency.views import View
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.rights import Caller
-    from elldelta.agency.server.state import Agency
+    from elldelta.agency.server.state import Agency, Caller
     from elldelta.errors import ElldeltaError
 
 JobKind = Literal["frontier", "preview", "plan", "audit"]

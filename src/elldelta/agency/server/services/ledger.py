@@ -1,4 +1,8 @@
-"""The ledger of a plan: its lines as they were added, what was registered with them, and the linkage audit.
+"""The ledger of a plan: its lines, what was registered with them, what owners say about it, and the audit.
+
+A release is registered before it is published. Until its owner says that it is published, other owners and
+clients see of it only that it is there, and the hash of its line, which holds a random nonce. An owner can
+take back what it never published: that it never did rests on its word, which the ledger says.
 
 The audit across the registered releases is exact, and computed once for every state of the ledger.
 """
@@ -6,38 +10,119 @@ The audit across the registered releases is exact, and computed once for every s
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import func, select
+import numpy as np
+from sqlalchemy import exists, func, select, true
 
-from elldelta.agency.admission import PlanState, ledger_chain, ledger_export, linked_numbers
-from elldelta.agency.server.errors import ConflictError
+from elldelta.agency.admission import (
+    LedgerDamagedError,
+    PlanState,
+    Registered,
+    check_subtraction,
+    ledger_chain,
+    ledger_export,
+    linked_numbers,
+    subtracted,
+)
+from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
-from elldelta.agency.server.services.plans import load_plan, lock_plan
-from elldelta.agency.server.services.publications import SEE_ALL, has_state, hidden_from, load_registered
-from elldelta.agency.server.tables import LedgerLine
+from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan
+from elldelta.agency.server.tables import AGENCY, AUDITOR, LedgerLine, Party, Population, Publication
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
+from elldelta.agency.server.trail import add_audit_subject, skip_audit
+from elldelta.agency.views import StateView, SubtractionView
 from elldelta.audit.measures import summarize
 from elldelta.audit.overlay import Overlay
 from elldelta.audit.shares import ClosenessLimit
+from elldelta.core.distribution import frozen
+from elldelta.errors import RefusedError
 from elldelta.files import digest, json_object
-from elldelta.ledger import sealed_lines
+from elldelta.ledger import VoidLine, line_bytes, sealed_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Row
+    from numpy.typing import NDArray
+    from sqlalchemy import ColumnElement, Row, Select
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.rights import Caller
-    from elldelta.agency.server.state import Agency
+    from elldelta.agency.server.state import Agency, Caller
     from elldelta.audit.result import Audit
+    from elldelta.audit.subtraction import Subtraction
     from elldelta.ledger import LedgerChain
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
+
+SEE_ALL = frozenset({AGENCY, AUDITOR})
+
+
+def has_state(state: Literal["published", "voided"]) -> ColumnElement[bool]:
+    """Whether the owner of a registration has said this about it."""
+    return exists().where(
+        Publication.plan_digest == RegistrationRow.plan_digest,
+        Publication.sequence == RegistrationRow.sequence,
+        Publication.state == state,
+    )
+
+
+def is_visible(caller: Caller) -> ColumnElement[bool]:
+    """Which registrations a caller may see: what was published and its own; the agency and auditors all."""
+    if caller.role in SEE_ALL:
+        return true()
+    return has_state("published") | (RegistrationRow.party_id == caller.id)
+
+
+def hidden_from(session: Session, caller: Caller, plan_digest: str) -> frozenset[int]:
+    """The lines of a ledger that a caller may not see."""
+    here = RegistrationRow.plan_digest == plan_digest
+    return frozenset(session.scalars(select(RegistrationRow.sequence).where(here, ~is_visible(caller))))
+
+
+def registered_by(caller: Caller, plan_digest: str, content_digest: str) -> Select[RegistrationRow]:
+    """The release of this content that a caller has registered under a plan, if it has."""
+    return select(RegistrationRow).where(
+        RegistrationRow.plan_digest == plan_digest,
+        RegistrationRow.party_id == caller.id,
+        RegistrationRow.content_digest == content_digest,
+    )
+
+
+def load_registered(session: Session, plan: Plan, sequence: int) -> Registered:
+    """A release that was admitted."""
+    chosen = (LedgerLine.plan_digest == plan.digest) & (LedgerLine.sequence == sequence)
+    line = session.scalars(select(LedgerLine.line).where(chosen)).one()
+    row = session.execute(
+        select(RegistrationRow.counts, Party.name)
+        .join(Party, Party.id == RegistrationRow.party_id)
+        .where(RegistrationRow.plan_digest == plan.digest, RegistrationRow.sequence == sequence)
+    ).one()
+    return Registered(plan, row.name, line, unpacked(row.counts, plan.schema.n_values))
+
+
+def packed(counts: NDArray[np.int64]) -> bytes:
+    """Counts as they are stored."""
+    return zlib.compress(counts.astype("<i8").tobytes())
+
+
+def unpacked(content: bytes, n_values: int) -> NDArray[np.int64]:
+    """What `packed` has made.
+
+    Raises:
+        LedgerDamagedError: It is something else.
+    """
+    try:
+        return frozen(np.frombuffer(zlib.decompress(content), dtype="<i8").reshape(-1, n_values), np.int64)
+    except (zlib.error, ValueError):
+        raise LedgerDamagedError(
+            "The counts of a registered release cannot be read.",
+            found="They are not what was stored.",
+            remedy="Restore the database from a copy.",
+        ) from None
 
 
 _LINES = select(LedgerLine.line).order_by(LedgerLine.sequence)
@@ -45,11 +130,8 @@ _LINES = select(LedgerLine.line).order_by(LedgerLine.sequence)
 
 def export_ledger(agency: Agency, caller: Caller, plan_digest: str) -> bytes:
     """The ledger of a plan as a file that `elldelta ledger verify` reads; what is not published is sealed."""
-    plan = load_plan(agency, plan_digest)
-    with agency.database.reading() as session:
-        lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
-        hidden = hidden_from(session, caller, plan_digest)
-    return ledger_export(plan, sealed_lines(lines, hidden) if hidden else lines)
+    lines, hidden = _stored_lines(agency, caller, plan_digest)
+    return ledger_export(load_plan(agency, plan_digest), sealed_lines(lines, hidden) if hidden else lines)
 
 
 def show_ledger(agency: Agency, caller: Caller, plan_digest: str) -> LedgerChain:
@@ -59,11 +141,16 @@ def show_ledger(agency: Agency, caller: Caller, plan_digest: str) -> LedgerChain
         FileError: A line is not intact.
     """
     plan = load_plan(agency, plan_digest)
-    with agency.database.reading() as session:
-        lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
-        hidden = hidden_from(session, caller, plan_digest)
+    lines, hidden = _stored_lines(agency, caller, plan_digest)
     whole = ledger_chain(plan, lines)
     return ledger_chain(plan, sealed_lines(lines, hidden)) if hidden else whole
+
+
+def _stored_lines(agency: Agency, caller: Caller, plan_digest: str) -> tuple[Sequence[bytes], frozenset[int]]:
+    """The lines of a ledger, and the numbers of those that the caller may not see."""
+    with agency.database.reading() as session:
+        lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
+        return lines, hidden_from(session, caller, plan_digest)
 
 
 def first_line(agency: Agency, plan_digest: str) -> dict[str, Any]:
@@ -199,3 +286,153 @@ def load_states(session: Session, agency: Agency, plan: Plan, population_id: int
 def _load_state(session: Session, agency: Agency, plan: Plan, needed: frozenset[int]) -> PlanState:
     lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan.digest)).all()
     return PlanState.of(plan, lines, needed, lambda entry: load_registered(session, plan, entry.sequence))
+
+
+def lock_population(session: Session, population_id: int) -> None:
+    """Nobody else decides about a release of these people until this transaction ends."""
+    chosen = select(Population.id).where(Population.id == population_id)
+    session.execute(chosen.with_for_update(key_share=True))
+
+
+def report_state(
+    agency: Agency,
+    caller: Caller,
+    plan_digest: str,
+    content_digest: str,
+    state: Literal["published", "voided"],
+) -> StateView:
+    """Notes what an owner says about its release; saying it again changes nothing.
+
+    An owner that publishes is told what subtracting its release from those of others may isolate.
+
+    Raises:
+        NotFoundError: The caller has registered no such release under this plan.
+        ConflictError: It has said the opposite before; or, subtracted from what others have published in the
+            meantime, the release may isolate people: then it must not be published.
+    """
+    compared: frozenset[int] = frozenset()
+    found = StateView(plan=plan_digest, content_digest=content_digest, state=state)
+    if state == "published":
+        with agency.database.reading() as session:  # most of the work, while nobody waits for it
+            row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
+            if row is not None and row.state == "registered":
+                compared = _compared(session, agency, row)
+                subtraction = _subtracted(session, agency, row)
+                view = SubtractionView(status=subtraction.status, words=subtraction.words)
+                found = found.model_copy(update={"subtraction": view})
+    with agency.database.writing() as session:
+        lock_population(session, find_plan(session, plan_digest).population_id)
+        lock_plan(session, plan_digest)
+        row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
+        if row is None:
+            raise NotFoundError("release")
+        if row.state == state:
+            skip_audit()
+            return found
+        if row.state != "registered":
+            raise ConflictError(
+                f"You have said before that this release is {row.state}.",
+                found="What was published stays published, and what was taken back cannot be published.",
+                remedy="Register another release."
+                if row.state == "voided"
+                else "Nothing can be done; it counts for ever.",
+            )
+        if state == "published":
+            _compared(session, agency, row, compared)
+        else:
+            _check_last(session, row)
+        add_audit_subject(state)
+        now = agency.clock()
+        session.add(Publication(plan_digest=plan_digest, sequence=row.sequence, state=state, stated_at=now))
+        if state == "voided":
+            _take_back(session, agency, row)
+        return found
+
+
+def _compared(
+    session: Session, agency: Agency, row: RegistrationRow, before: frozenset[int] = frozenset()
+) -> frozenset[int]:
+    """Refuses to publish what isolates people when it is subtracted from what is published.
+
+    Returns the lines that it was compared with; those from before are not compared again.
+
+    Here, and not when it is registered: whoever is refused because of a release that nobody sees yet could
+    find out its counts by trying.
+    """
+    plan = load_plan(agency, row.plan_digest)
+    others = session.scalars(
+        select(RegistrationRow.sequence)
+        .where(
+            RegistrationRow.plan_digest == row.plan_digest,
+            RegistrationRow.party_id != row.party_id,  # its own were judged with it
+            RegistrationRow.grouping != row.grouping,
+            has_state("published"),
+        )
+        .order_by(RegistrationRow.sequence)
+    ).all()
+    new = [load_registered(session, plan, other) for other in others if other not in before]
+    try:
+        if new:
+            release = load_registered(session, plan, row.sequence)
+            check_subtraction(plan, release.published, new, owner=release.owner)
+    except RefusedError as error:
+        raise ConflictError(
+            error.problem,
+            found=error.found,
+            remedy="Do not publish it, and take it back. Owners who share people use a plan with fixed "
+            "classes.",
+        ) from None
+    return frozenset(others)
+
+
+def _subtracted(session: Session, agency: Agency, row: RegistrationRow) -> Subtraction:
+    """What subtracting a release from those that others have published may isolate, under all plans."""
+    plan = load_plan(agency, row.plan_digest)
+    release = load_registered(session, plan, row.sequence)
+    others = session.execute(
+        select(RegistrationRow.plan_digest, RegistrationRow.sequence)
+        .join(PlanRow, PlanRow.digest == RegistrationRow.plan_digest)
+        .where(
+            PlanRow.population_id == find_plan(session, row.plan_digest).population_id,
+            RegistrationRow.party_id != row.party_id,
+            has_state("published"),
+        )
+        .order_by(RegistrationRow.plan_digest, RegistrationRow.sequence)
+    ).all()
+    loaded = (load_registered(session, load_plan(agency, digest), number) for digest, number in others)
+    return subtracted(plan, replace(release.published, name="your release"), loaded)
+
+
+def _check_last(session: Session, row: RegistrationRow) -> None:
+    """Refuses to take back what a later release of the same table was compared with."""
+    later = select(RegistrationRow.sequence).where(
+        RegistrationRow.plan_digest == row.plan_digest,
+        RegistrationRow.party_id == row.party_id,
+        RegistrationRow.sequence > row.sequence,
+        ~has_state("voided"),
+    )
+    if "update" in row.facts and session.scalars(later.limit(1)).first() is not None:
+        raise ConflictError(
+            "A later release of the same table was compared with this one.",
+            found="Nobody has judged what it shows beside the one before.",
+            remedy="Take the later ones back first, if none of them was published.",
+        )
+
+
+def _take_back(session: Session, agency: Agency, row: RegistrationRow) -> None:
+    """Adds the line that takes a release back on the word of its owner, whom the sealed line names."""
+    last = session.scalars(
+        select(LedgerLine.line)
+        .where(LedgerLine.plan_digest == row.plan_digest)
+        .order_by(LedgerLine.sequence.desc())
+        .limit(1)
+    ).one()
+    before = json.loads(last)
+    number = before["sequence"] + 1
+    void = VoidLine(number, row.sequence, on_word=True)
+    line, line_hash = line_bytes(void.to_dict(), before["hash"])
+    session.add(
+        LedgerLine(
+            plan_digest=row.plan_digest, sequence=number, hash=line_hash, line=line, added_at=agency.clock()
+        )
+    )

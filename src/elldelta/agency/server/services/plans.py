@@ -1,4 +1,8 @@
-"""Plans: issued once, signed, fetched by everybody, superseded or withdrawn, never changed."""
+"""Plans: issued once, signed, fetched by everybody, superseded or withdrawn, never changed.
+
+Owners report how many records they have, on their way to the N of a plan. No owner sees another one's number.
+The agency and auditors see every owner; others see how many owners have reached N.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,24 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
+from elldelta.agency.server.tables import (
+    AGENCY,
+    AUDITOR,
+    Party,
+    Population,
+    Progress,
+    Registration,
+    check_text,
+)
 from elldelta.agency.server.tables import Plan as PlanRow
-from elldelta.agency.server.tables import Population, Registration, check_text
-from elldelta.agency.views import ColumnPromise, PlanDetails, PlanView
+from elldelta.agency.server.trail import skip_audit
+from elldelta.agency.views import ColumnPromise, OwnerProgress, PlanDetails, PlanView, ProgressView
+from elldelta.core.checks import MOST_RECORDS, check_whole
+from elldelta.errors import ParameterError
 from elldelta.files import as_bytes
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import PlanStatus, sign_plan
@@ -24,7 +40,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.state import Agency
+    from elldelta.agency.server.state import Agency, Caller
 
 
 def list_plans(
@@ -227,3 +243,52 @@ def require_issued(row: PlanRow | Row[*tuple[Any, ...]]) -> None:
             found="It admits nothing any more; what it admitted still counts.",
             remedy="Use the plan that took its place." if row.superseded_by else "Ask the agency.",
         )
+
+
+def report_progress(agency: Agency, caller: Caller, plan_digest: str, records: int) -> ProgressView:
+    """Takes an owner's own number for a plan that still counts; a later one replaces it."""
+    if records != 0:
+        check_whole("the number of records", records)
+    if records > MOST_RECORDS:
+        raise ParameterError(f"Nobody has more than {MOST_RECORDS} records.")
+    with agency.database.writing() as session:
+        plan = find_plan(session, plan_digest)
+        require_issued(plan)
+        skip_audit()  # owners report often, and a later number replaces it
+        new = (sqlite.insert if agency.database.is_sqlite else postgresql.insert)(Progress).values(
+            plan_digest=plan_digest, party_id=caller.id, records=records, reported_at=agency.clock()
+        )
+        changed = {"records": new.excluded.records, "reported_at": new.excluded.reported_at}
+        session.execute(new.on_conflict_do_update(index_elements=["plan_digest", "party_id"], set_=changed))
+        return _progress_view(session, caller, plan)
+
+
+def show_progress(agency: Agency, caller: Caller, plan_digest: str) -> ProgressView:
+    """How far owners are, as far as the caller may know."""
+    with agency.database.reading() as session:
+        return _progress_view(session, caller, find_plan(session, plan_digest))
+
+
+def _progress_view(session: Session, caller: Caller, plan: PlanRow) -> ProgressView:
+    rows = session.execute(
+        select(Party.id, Party.name, Progress.records, Progress.reported_at)
+        .join(Party, Party.id == Progress.party_id)
+        .where(Progress.plan_digest == plan.digest)
+        .order_by(Party.name)
+    ).all()
+    owners = tuple(
+        OwnerProgress(
+            owner=row.name,
+            records=row.records,
+            reached=row.records >= plan.records,
+            reported=row.reported_at,
+        )
+        for row in rows
+    )
+    return ProgressView(
+        plan=plan.digest,
+        needed=plan.records,
+        owners_reached=sum(owner.reached for owner in owners),
+        own_records=next((row.records for row in rows if row.id == caller.id), None),
+        owners=owners if caller.role in (AGENCY, AUDITOR) else None,
+    )

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.rights import Caller
-    from elldelta.agency.server.state import Agency
+    from elldelta.agency.server.state import Agency, Caller
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Column

@@ -24,18 +24,17 @@ from elldelta.agency.registration import Registration, validate_registration
 from elldelta.agency.series import changes_of
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
-from elldelta.agency.server.rights import OWNER
-from elldelta.agency.server.services.ledger import load_states
-from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan, require_issued
-from elldelta.agency.server.services.publications import (
+from elldelta.agency.server.services.ledger import (
     has_state,
     is_visible,
     load_registered,
+    load_states,
     lock_population,
     packed,
     registered_by,
 )
-from elldelta.agency.server.tables import LedgerLine, Refusal
+from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan, require_issued
+from elldelta.agency.server.tables import OWNER, LedgerLine, Refusal
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.agency.views import Admitted, ReleaseView, View
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.admission import Registered
     from elldelta.agency.registration import ValidatedRelease
-    from elldelta.agency.server.rights import Caller
-    from elldelta.agency.server.state import Agency
+    from elldelta.agency.server.state import Agency, Caller
     from elldelta.errors import ElldeltaError
     from elldelta.ledger import LedgerEntry
     from elldelta.plan.plan import Plan

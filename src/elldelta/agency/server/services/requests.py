@@ -10,10 +10,9 @@ from sqlalchemy import func, null, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import FIRST_PAGE, LARGEST, Cursor, Page, read_page
-from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue
 from elldelta.agency.server.services.populations import current_model, find_population
-from elldelta.agency.server.tables import Job, Party, Request, check_text
+from elldelta.agency.server.tables import CLIENT, Job, Party, Request, check_text
 from elldelta.agency.views import View
 from elldelta.core.checks import check_ell, check_whole
 from elldelta.errors import ParameterError
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Row, Select
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.rights import Caller
-    from elldelta.agency.server.state import Agency
+    from elldelta.agency.server.state import Agency, Caller
 
 MOST_RELEASES = 10_000
 """More would not be a plan but a way to keep the service busy."""
