@@ -6,10 +6,12 @@ foresaw becomes a 500 without its text, which might quote what somebody sent.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from elldelta.agency.admission import LedgerDamagedError
 from elldelta.errors import ElldeltaError, InputError, RefusedError
+
+Row = TypeVar("Row")
 
 
 class HttpError(InputError):
@@ -30,6 +32,17 @@ class NotFoundError(HttpError):
             found="It does not exist, or it is not yours.",
             remedy="Check its name.",
         )
+
+
+def required(row: Row | None, what: str) -> Row:
+    """A row that must be there.
+
+    Raises:
+        NotFoundError: It is not, or not for this caller.
+    """
+    if row is None:
+        raise NotFoundError(what)
+    return row
 
 
 class NotLoggedInError(HttpError):

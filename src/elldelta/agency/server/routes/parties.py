@@ -56,11 +56,7 @@ def create(agency: CurrentAgency, body: NewParty) -> PartyView:
     return parties.create_party(agency, body.name, body.role)
 
 
-@api.get(
-    "/parties",
-    summary="All parties",
-    dependencies=[allow(AGENCY)],
-)
+@api.get("/parties", summary="All parties", dependencies=[allow(AGENCY)])
 def index(agency: CurrentAgency, cursor: CurrentCursor) -> Page[PartyView]:
     """Lists all parties."""
     return parties.list_parties(agency, cursor)
@@ -94,11 +90,7 @@ def revoke_token(agency: CurrentAgency, id: TokenId) -> TokenView:  # noqa: A002
     return parties.revoke_token(agency, id)
 
 
-@api.get(
-    "/trail",
-    summary="Who did what",
-    dependencies=[allow(AGENCY, AUDITOR)],
-)
+@api.get("/trail", summary="Who did what", dependencies=[allow(AGENCY, AUDITOR)])
 def trail(agency: CurrentAgency, cursor: CurrentCursor) -> Page[TrailView]:
     """Lists what was done and who tried to sign in, the newest first. Nothing of it can be changed."""
     return parties.list_trail(agency, cursor)

@@ -52,11 +52,7 @@ class NewPopulation(Body):
     title: str = Field(default="", max_length=200)
 
 
-@api.get(
-    "/populations",
-    summary="All populations",
-    dependencies=[allow(*ROLES)],
-)
+@api.get("/populations", summary="All populations", dependencies=[allow(*ROLES)])
 def index(agency: CurrentAgency, cursor: CurrentCursor) -> Page[PopulationView]:
     """Lists all populations, with a summary of their models and no count of them."""
     return populations.list_populations(agency, cursor)

@@ -106,11 +106,7 @@ def create(context: CurrentContext, body: NewRequest) -> RequestView:
     return requests.file_request(context.agency, context.caller, body.population, wish)
 
 
-@api.get(
-    "/requests",
-    summary="Requests",
-    dependencies=[allow(CLIENT, AGENCY, AUDITOR)],
-)
+@api.get("/requests", summary="Requests", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
 def index(context: CurrentContext, cursor: CurrentCursor) -> Page[RequestView]:
     """Lists a client's own requests; the agency and auditors see all."""
     return requests.list_requests(context.agency, context.caller, cursor)

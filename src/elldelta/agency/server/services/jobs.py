@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 from sqlalchemy import func, select, update
 
-from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, error_document
+from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, error_document, required
 from elldelta.agency.server.tables import AGENCY, AUDITOR, Job
 from elldelta.agency.views import View
 
@@ -109,9 +109,7 @@ def enqueue(
 def show_job(agency: Agency, caller: Caller, job_id: str) -> JobView:
     """A job. The agency sees all; of an audit everybody sees what is published; of the rest their own."""
     with agency.database.reading() as session:
-        job = session.get(Job, job_id)
-        if job is None:
-            raise NotFoundError("job")
+        job = required(session.get(Job, job_id), "job")
         if job.kind == "audit":
             is_seen = caller.role == AUDITOR or bool(job.arguments.get("is_public"))
         else:

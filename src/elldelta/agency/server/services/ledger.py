@@ -27,7 +27,7 @@ from elldelta.agency.admission import (
     linked_numbers,
     subtracted,
 )
-from elldelta.agency.server.errors import ConflictError, NotFoundError
+from elldelta.agency.server.errors import ConflictError, required
 from elldelta.agency.server.paging import Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan
@@ -323,9 +323,8 @@ def report_state(
     with agency.database.writing() as session:
         lock_population(session, find_plan(session, plan_digest).population_id)
         lock_plan(session, plan_digest)
-        row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
-        if row is None:
-            raise NotFoundError("release")
+        found_row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
+        row = required(found_row, "release")
         if row.state == state:
             skip_audit()
             return found

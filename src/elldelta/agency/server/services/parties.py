@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pydantic import AliasPath, Field
 from sqlalchemy import bindparam, delete, select
 
-from elldelta.agency.server.errors import ConflictError, NotFoundError, NotLoggedInError
+from elldelta.agency.server.errors import ConflictError, NotLoggedInError, required
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.state import Caller
 from elldelta.agency.server.tables import (
@@ -181,10 +181,7 @@ def find_party(session: Session, name: str, *, lock: bool = False) -> Party:
         NotFoundError: There is none.
     """
     chosen = select(Party).where(Party.name == name)
-    party = session.scalars(chosen.with_for_update() if lock else chosen).one_or_none()
-    if party is None:
-        raise NotFoundError("party")
-    return party
+    return required(session.scalars(chosen.with_for_update() if lock else chosen).one_or_none(), "party")
 
 
 def create_token(agency: Agency, party_name: str, note: str, expires_in_days: int) -> NewToken:
@@ -232,9 +229,7 @@ def list_tokens(agency: Agency, party_name: str, cursor: Cursor = FIRST_PAGE) ->
 def revoke_token(agency: Agency, token_id: str) -> TokenView:
     """Ends a token and the logins with it, at once and for ever."""
     with agency.database.writing() as session:
-        token = session.get(Token, token_id)
-        if token is None:
-            raise NotFoundError("token")
+        token = required(session.get(Token, token_id), "token")
         if token.revoked_at is None:
             token.revoked_at = agency.clock()
         return TokenView.model_validate(token)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from elldelta.agency.server.errors import ConflictError, NotFoundError
+from elldelta.agency.server.errors import ConflictError, required
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.tables import (
     AGENCY,
@@ -217,22 +217,15 @@ def find_plan(session: Session, plan_digest: str) -> PlanRow:
     Raises:
         NotFoundError: There is none.
     """
-    row = session.get(PlanRow, plan_digest)
-    if row is None:
-        raise NotFoundError("plan")
-    return row
+    return required(session.get(PlanRow, plan_digest), "plan")
 
 
 def lock_plan(session: Session, plan_digest: str) -> PlanRow:
     """A plan that nobody else can decide about until this transaction ends."""
-    row = session.scalars(
-        select(PlanRow)
-        .where(PlanRow.digest == plan_digest)
-        .with_for_update(of=PlanRow, key_share=True)  # progress reports, which name the plan, need not wait
-    ).one_or_none()
-    if row is None:
-        raise NotFoundError("plan")
-    return row
+    chosen = select(PlanRow).where(PlanRow.digest == plan_digest)
+    # Progress reports, which name the plan, need not wait.
+    locked = chosen.with_for_update(of=PlanRow, key_share=True)
+    return required(session.scalars(locked).one_or_none(), "plan")
 
 
 def require_issued(row: PlanRow | Row[*tuple[Any, ...]]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import AliasPath, Field
 from sqlalchemy import select
 
-from elldelta.agency.server.errors import ConflictError, NotFoundError, TooLargeError
+from elldelta.agency.server.errors import ConflictError, TooLargeError, required
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import enqueue
 from elldelta.agency.server.services.plans import find_plan, load_plan
@@ -158,10 +158,8 @@ def find_population(session: Session, name: str) -> Population:
     Raises:
         NotFoundError: There is none.
     """
-    population = session.scalars(select(Population).where(Population.name == name)).one_or_none()
-    if population is None:
-        raise NotFoundError("population")
-    return population
+    found = session.scalars(select(Population).where(Population.name == name)).one_or_none()
+    return required(found, "population")
 
 
 def current_model(agency: Agency, population: Population) -> ModelFile:

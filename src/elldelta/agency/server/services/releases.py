@@ -22,7 +22,7 @@ from elldelta.agency.admission import AdmissionContext, check_registration, grou
 from elldelta.agency.receipt import sign_admission
 from elldelta.agency.registration import Registration, validate_registration
 from elldelta.agency.series import changes_of
-from elldelta.agency.server.errors import ConflictError, NotFoundError
+from elldelta.agency.server.errors import ConflictError, required
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.services.ledger import (
     has_state,
@@ -107,9 +107,7 @@ def show_receipt(agency: Agency, caller: Caller, plan_digest: str, content_diges
     """
     with agency.database.reading() as session:
         population = find_plan(session, plan_digest).population.name
-        row = _own_row(session, caller, plan_digest, content_digest)
-        if row is None:
-            raise NotFoundError("release")
+        row = required(_own_row(session, caller, plan_digest, content_digest), "release")
         return _admitted(agency, caller, plan_digest, population, row, row.line.hash, is_new=False)
 
 
