@@ -69,7 +69,7 @@ def remove_left(folder: Path) -> None:
     except OSError:  # one may write into some folders and not list them
         return
     for path in found:
-        if not _TEMPORARY.fullmatch(path.name) or not _is_own(path):
+        if not _TEMPORARY.fullmatch(path.name) or not _belongs_to_user(path):
             continue
         descriptor = _locked(path, wait=False)
         if descriptor is None:
@@ -97,7 +97,7 @@ def _locked(path: Path, *, wait: bool) -> int | None:
     return descriptor
 
 
-def _is_own(path: Path) -> bool:
+def _belongs_to_user(path: Path) -> bool:
     """Whether something is a file or a folder of this user, as we make them; no link, no pipe."""
     try:
         found = path.lstat()

@@ -223,23 +223,8 @@ def protected(
     on every cell of the domain.
     """
     schema = counts.schema
-    if schema.also_sensitive:
-        # A record is then in several cells of the table, one for each column: it changes more than 1.
-        raise ParameterError(
-            "Noise is put on counts of one sensitive column.",
-            found=f"The schema has {len(schema.sensitives)}.",
-            remedy="Estimate a model for each of them; their epsilons add up.",
-        )
+    _check_domain(schema, delta)
     n_cells = schema.n_combinations * schema.n_values
-    if delta is None and n_cells > MOST_NOISED:
-        raise ParameterError(
-            "The domain has too many cells for noise on each of them.",
-            found=f"{schema.n_combinations:,} combinations of {schema.n_values:,} values each.",
-            remedy="Give `delta_dp`, such as 1e-6: then only what occurs is noised. Or use wider ranges, "
-            "coarser dates or fewer columns.",
-        )
-    if n_cells >= 2**63:
-        raise ParameterError("There are too many combinations.", remedy="Use wider ranges.")
     measured = _Measured(check_epsilon(epsilon), most_rows)
     ((total,), total_variance) = measured.noised(
         "number of records", np.array([counts.n.sum()]), SHARE_OF_TOTAL
@@ -273,6 +258,27 @@ def protected(
     done = Protection(epsilon, delta or 0.0, unit, most_rows, mechanism, n_records, tuple(measured.steps))
     ranks, values = cells // schema.n_values, cells % schema.n_values
     return Counts.from_cells(schema, ranks, values, noisy, Accounting(n, n)), done
+
+
+def _check_domain(schema: Schema, delta: float | None) -> None:
+    """Refuses a schema on whose cells noise cannot be put."""
+    if schema.also_sensitive:
+        # A record is then in several cells of the table, one for each column: it changes more than 1.
+        raise ParameterError(
+            "Noise is put on counts of one sensitive column.",
+            found=f"The schema has {len(schema.sensitives)}.",
+            remedy="Estimate a model for each of them; their epsilons add up.",
+        )
+    n_cells = schema.n_combinations * schema.n_values
+    if delta is None and n_cells > MOST_NOISED:
+        raise ParameterError(
+            "The domain has too many cells for noise on each of them.",
+            found=f"{schema.n_combinations:,} combinations of {schema.n_values:,} values each.",
+            remedy="Give `delta_dp`, such as 1e-6: then only what occurs is noised. Or use wider ranges, "
+            "coarser dates or fewer columns.",
+        )
+    if n_cells >= 2**63:
+        raise ParameterError("There are too many combinations.", remedy="Use wider ranges.")
 
 
 def projected(noisy: NDArray[np.float64], total: float) -> NDArray[np.float64]:

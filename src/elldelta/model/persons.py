@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from elldelta.engines import Engine, Progress, Table
     from elldelta.model.counting import CountedTable
+    from elldelta.model.counts import Accounting
 
 
 def count_persons(
@@ -84,6 +85,34 @@ def count_persons(
         raise
     if not keep:
         engine.discard(*relations)
+    _check_same_records(person, accounting, n, unnamed)
+    total, kept = int(n_pairs.sum()), n_pairs > 0
+    numbered = [column[kept] + shown.start for column, shown in zip(values, schema.value_slices, strict=True)]
+    counts = Counts.from_cells(
+        schema,
+        np.tile(ranks[kept], len(numbered)),
+        np.concatenate(numbered),
+        np.tile(n_pairs[kept], len(numbered)),
+        replace(accounting, n_counted=total, n_repeated=accounting.n_counted - total),
+    )
+    if different is not None:
+        counts = _with_persons(counts, *different)
+    counted = replace(counted, counts=counts)
+    return replace(counted, pairs=relations[-1], relations=tuple(relations)) if keep else counted
+
+
+def _with_persons(counts: Counts, homes: NDArray[np.int64], persons: NDArray[np.int64]) -> Counts:
+    """The counts with the persons of every combination, each person at one of its combinations."""
+    by_rank = np.zeros(counts.n_combinations, dtype=np.int64)
+    by_rank[np.searchsorted(counts.ranks, homes)] = persons
+    by_rank.setflags(write=False)
+    return replace(counts, persons=by_rank)
+
+
+def _check_same_records(
+    person: str, accounting: Accounting, n: NDArray[np.int64], unnamed: NDArray[np.int64]
+) -> None:
+    """Refuses records that name nobody, and a table that has changed since it was first read."""
     if unnamed.any():
         raise DataError(
             f"Some records have no value in the column {person!r}, which tells persons apart.",
@@ -96,23 +125,6 @@ def count_persons(
             found="Persons were counted in other records than those that were read first.",
             remedy="Count it again when nobody writes to it; use a query that always gives the same records.",
         )
-    total, kept = int(n_pairs.sum()), n_pairs > 0
-    numbered = [column[kept] + shown.start for column, shown in zip(values, schema.value_slices, strict=True)]
-    counts = Counts.from_cells(
-        schema,
-        np.tile(ranks[kept], len(numbered)),
-        np.concatenate(numbered),
-        np.tile(n_pairs[kept], len(numbered)),
-        replace(accounting, n_counted=total, n_repeated=accounting.n_counted - total),
-    )
-    if different is not None:
-        homes, persons = different
-        by_rank = np.zeros(counts.n_combinations, dtype=np.int64)
-        by_rank[np.searchsorted(counts.ranks, homes)] = persons
-        by_rank.setflags(write=False)
-        counts = replace(counts, persons=by_rank)
-    counted = replace(counted, counts=counts)
-    return replace(counted, pairs=relations[-1], relations=tuple(relations)) if keep else counted
 
 
 def _fetched(engine: Engine, query: str, n_columns: int) -> list[NDArray[np.int64]]:

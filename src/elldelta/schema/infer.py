@@ -30,6 +30,10 @@ MOST_CATEGORIES = 10_000
 _OPEN_ENDED = 20
 """Whole numbers with more positions than this have no natural end: the next owner may hold a larger one."""
 _OLDEST = 120
+_BIRTHDAYS = "changes every birthday, so the promise would not carry over to later releases."
+_INSTEAD_OF_AGE = (
+    "Use a column with the year of birth instead, or declare it with `changes = true` in the schema"
+)
 _AMOUNT_NOTE = "numbers count in bins, and releases show the bin"
 _PERSON = re.compile(
     r"(?:^|[^a-z])(?:id|pid|ssn|person|patient|subject|respondent|member|client|customer|student|employee)"
@@ -103,9 +107,8 @@ def propose(
     table.require(names)
     for given, what in ((bins, "bins"), (na, "missing values"), (not_na, "values"), (widen, "ends")):
         _check_known(given, names, f"A column without a role has {what}.", what)
-    _check_known(
-        dict.fromkeys(changes), quasi_identifiers, "Only quasi-identifiers change for somebody.", "changes"
-    )
+    changing = dict.fromkeys(changes)
+    _check_known(changing, quasi_identifiers, "Only quasi-identifiers change for somebody.", "changes")
     _check_known(hierarchies, names, "A hierarchy is given for a column without a role.", "hierarchy")
     for rows in hierarchies.values():
         rows.checked()  # what is wrong without looking at the table is told before it is read
@@ -118,33 +121,18 @@ def propose(
         if is_sensitive and name not in bins and _is_amount(profile):
             # 30,000 and 30,001 are no two values that protect anybody, and exact amounts can name people.
             in_bins = profiler.profile(DEFAULT_BINS, most_categories)
-            profile = replace(
-                in_bins, codes=profile.codes, note=f"{_AMOUNT_NOTE}: bins made by {DEFAULT_BINS}"
-            )
+            note = f"{_AMOUNT_NOTE}: bins made by {DEFAULT_BINS}"
+            profile = replace(in_bins, codes=profile.codes, note=note)
         if is_sensitive and isinstance(profile.domain, Categories):
             _check_seen(name, profile.domain, tokens)
         found_here = list(profile.warnings(name, is_sensitive=is_sensitive))
         if _is_age(name, profile.domain) and not is_sensitive and name not in changes:
-            found_here.append(
-                (
-                    f"{name} changes every birthday, so the promise would not carry over to later releases.",
-                    "Use a column with the year of birth instead, or declare it with `changes = true` in the "
-                    "schema",
-                )
-            )
+            found_here.append((f"{name} {_BIRTHDAYS}", _INSTEAD_OF_AGE))
         rule = widen.get(name, _ends_of(hierarchies.get(name), bins.get(name), profile.domain))
         profile = _widened(profile, name, rule, is_sensitive=is_sensitive)
         column = _column(profile, name, tokens, [found for found, _ in found_here], is_sensitive=is_sensitive)
         column = replace(column, changes=name in changes)
-        if name in hierarchies:
-            # Nobody has read the proposed values yet: one may be a slip with a person's name in it.
-            column = replace(column, hierarchy=hierarchies[name].checked(profile.domain, naming=False))
-        elif is_sensitive and is_composite(name) and isinstance(profile.domain, Categories):
-            values = profile.domain.values
-            groups = zip(values, first_parts(name, values), strict=True)
-            rows = HierarchyRows(tuple((value, group, EVERYTHING) for value, group in groups))
-            column = replace(column, hierarchy=rows.checked(profile.domain, naming=False))
-        columns.append(column)
+        columns.append(_with_hierarchy(column, hierarchies.get(name), is_sensitive=is_sensitive))
         profiles.append(profile)
         sentences = [" ".join(filter(None, words)) for words in found_here]
         warnings = [*sentences, *warnings] if is_sensitive else [*warnings, *sentences]
@@ -158,6 +146,16 @@ def propose(
         also_sensitive=tuple(columns[first + 1 :]),
     )
     return Proposal(schema, tuple(profiles), (*warnings, *repeated_people(table, schema.dropped)))
+
+
+def _with_hierarchy(column: Column, rows: HierarchyRows | None, *, is_sensitive: bool) -> Column:
+    """The column with its hierarchy; a composite sensitive column has that of its first parts."""
+    domain = column.domain
+    if rows is None and is_sensitive and is_composite(column.name) and isinstance(domain, Categories):
+        groups = zip(domain.values, first_parts(column.name, domain.values), strict=True)
+        rows = HierarchyRows(tuple((value, group, EVERYTHING) for value, group in groups))
+    # Nobody has read the proposed values yet: one may be a slip with a person's name in it.
+    return column if rows is None else replace(column, hierarchy=rows.checked(domain, naming=False))
 
 
 def _check_seen(name: str, domain: Categories, tokens: tuple[str, ...]) -> None:
@@ -227,7 +225,9 @@ def _widened(profile: Profile, name: str, rule: str | None, *, is_sensitive: boo
         return profile
     domain = profile.domain
     wider = (
-        _usual_ends(domain, name, is_sensitive=is_sensitive) if rule is None else _told(domain, name, rule)
+        _usual_ends(domain, name, is_sensitive=is_sensitive)
+        if rule is None
+        else _chosen_ends(domain, name, rule)
     )
     if wider == domain:
         return profile
@@ -281,7 +281,7 @@ def _rounded(low: float, high: float, share: float) -> tuple[float, float]:
     return max(ends[0], 0.0) if low >= 0 else ends[0], min(ends[1], 0.0) if high <= 0 else ends[1]
 
 
-def _told(domain: Domain, name: str, rule: str) -> Domain:
+def _chosen_ends(domain: Domain, name: str, rule: str) -> Domain:
     """The domain with the ends that somebody names."""
     ends = [end.strip() for end in rule.split("..")]
     wider: Domain | None = None

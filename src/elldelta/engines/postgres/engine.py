@@ -256,13 +256,13 @@ class PostgresEngine(Engine):
         """
         clauses = [
             # What is opened holds the user's own text, which stays as it is.
-            f"{name} AS NOT MATERIALIZED ({text if name in self._origins else _spelt(text)})"
+            f"{name} AS NOT MATERIALIZED ({text if name in self._origins else _to_dialect(text)})"
             for name, text in ((name, self._queries[name]) for name in self._used(query))
         ]
-        return (f"WITH {', '.join(clauses)} " if clauses else "") + _spelt(query)
+        return (f"WITH {', '.join(clauses)} " if clauses else "") + _to_dialect(query)
 
 
-def _spelt(query: str) -> str:
+def _to_dialect(query: str) -> str:
     def spell(found: re.Match[str]) -> str:
         if found[1]:
             return f"ARRAY[{found[1]}] = ARRAY[{found[2]}]"
