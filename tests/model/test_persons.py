@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elldelta as ed
-from elldelta.agency.registration import Registration, examine, registration_of
+from elldelta.agency.registration import Registration, registration_of, validate_registration
 from elldelta.engines.duckdb import connect
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, seal
@@ -94,7 +94,7 @@ def test_a_release_shows_every_person_once_per_value(plan, tmp_path):
     assert verified.claimed["persons"] == 4000
     assert "persons 4,000" in " ".join(verified.sentences)
     registration = Registration.from_bytes(registration_of(path, plan).to_bytes())
-    assert examine(plan, registration, owner="a").counts.sum() == len(pairs)
+    assert validate_registration(plan, registration, owner="a").counts.sum() == len(pairs)
 
 
 def test_witnesses_need_so_many_persons_and_not_records(plan):
