@@ -46,11 +46,11 @@ def test_values_outside_their_domains(elldelta, story, strange, tmp_path):
     error = refusal(elldelta, "release", strange, "--plan", story.plan, "-o", tmp_path / "r.csv")
     assert "column 'postal_code': 5 (its domain is 5 values)" in error["found"]
     assert "column 'age': 1 (its domain is 30-41)" in error["found"]
-    assert "--quarantine FILE" in error["remedy"]
+    assert "--quarantine" in error["options"]
     assert "made the plan" in error["remedy"]
     error = refusal(elldelta, "estimate", strange, "--schema", story.schema, "-o", tmp_path / "m.parquet")
     assert "extend the domains in the schema" in error["remedy"]
-    assert "quarantine" not in error["remedy"]
+    assert "--quarantine" not in error["options"]
 
 
 def test_values_are_shown_to_a_terminal_and_only_on_request(elldelta, story, strange, tmp_path, monkeypatch):
@@ -276,7 +276,41 @@ def test_messages_of_the_library_cite_no_options_of_the_command_line():
 def test_a_parameter_in_a_message_is_shown_as_its_option(elldelta, story, tmp_path):
     target = tmp_path / "taken.csv"
     target.touch()
-    with pytest.raises(ed.FileError, match="`overwrite=True`"), AtomicFiles() as files:
+    with pytest.raises(ed.FileError, match=r"Parameter: overwrite\."), AtomicFiles() as files:
         files.stage(target)
-    error = refusal(elldelta, "release", story.owner_a, "--plan", story.plan, "-o", target)
-    assert "allow it with --overwrite." in error["remedy"]
+    command = ("release", story.owner_a, "--plan", story.plan, "-o", target)
+    assert refusal(elldelta, *command)["options"] == ["--overwrite"]
+    assert "Option: --overwrite." in elldelta(*command, code=2).err
+
+
+def texts_of_errors():
+    """What errors and notes say, in the parts of the package that know no command line."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.relative_to(SOURCE).parts[0] == "cli":
+            continue
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(getattr(call, "func", None), "id", "")
+            if isinstance(call, ast.Call) and (name.endswith("Error") or name == "Note"):
+                texts = [item.value for item in call.keywords if item.arg in ("found", "remedy")]
+                for part in map(literals, [*call.args, *texts]):
+                    yield from ((path.name, text) for text in part)
+
+
+def literals(text):
+    """The texts that stand in an expression as they are shown."""
+    if isinstance(text, ast.Constant):
+        return [text.value] if isinstance(text.value, str) else []
+    parts = (
+        text.values
+        if isinstance(text, ast.JoinedStr)
+        else [text.body, text.orelse]
+        if isinstance(text, ast.IfExp)
+        else []
+    )
+    return [found for part in parts for found in literals(part)]
+
+
+def test_texts_of_errors_name_no_parameter_in_code():
+    code = re.compile(r"`|(?<![-\w])--[a-z]|(?<!')\b[a-z]{2,}_[a-z_]+\b")
+    assert not [found for found in texts_of_errors() if code.search(found[1])]
+    assert sum(1 for _ in texts_of_errors()) > 1000

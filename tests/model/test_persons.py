@@ -183,7 +183,7 @@ def test_a_check_counts_persons_and_warns_without():
     )
     plain = ed.check(table, ["sex"], "disease")
     assert (plain.k, plain.ell, plain.persons) == (2, 2, None)
-    assert "`person=patient_id`" in plain.warnings[0]
+    assert (plain.warnings[0].parameter, plain.warnings[0].value) == ("person", "patient_id")
     found = ed.check(table, ["sex"], "disease", person="patient_id")
     assert (found.k, found.ell, found.persons, found.warnings) == (2, 2, 4, ())
     assert found.records == 5  # flu and hiv of the first, hiv of the second, one value of each other one

@@ -297,7 +297,8 @@ def _checked_url(url: str, *, insecure_http: bool) -> str:
         raise ParameterError(
             "The address of the server must look like https://agency.example.",
             found="It does not.",
-            remedy="Give `url=https://...`, or set ELLDELTA_SERVER.",
+            remedy="Write the whole address, or set ELLDELTA_SERVER to it.",
+            parameter="url",
         )
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ParameterError(
@@ -309,7 +310,8 @@ def _checked_url(url: str, *, insecure_http: bool) -> str:
         raise ParameterError(
             "Over http:// everybody on the way can read your token and change what you are told.",
             found="The server is on another machine.",
-            remedy="Use https://. If the way is protected otherwise, allow it with `insecure_http=True`.",
+            remedy="Use https://. If the way is protected otherwise, allow http.",
+            parameter="insecure_http",
         )
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 

@@ -179,6 +179,6 @@ def admitted_line(release: Path, agency_key: PublicKey | TrustedKeys | None = No
             found="There is no receipt beside it."
             if agency_key is not None
             else "Its manifest names none, and there is no receipt beside it.",
-            remedy="Register it with the agency, or release it with `ledger`.",
+            remedy="Register it with the agency, or release it with a ledger.",
         )
     return str(manifest.ledger["hash"]), str(manifest.ledger["owner"])

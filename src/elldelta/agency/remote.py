@@ -356,8 +356,9 @@ def _chosen_keys(
         raise ParameterError(
             "A plan is checked with the agency's key.",
             found="No key was named, or in two ways.",
-            remedy="Give `agency_key=FILE`. If you have no key yet: `trust_first_key=FILE`, and compare "
-            "its name with the agency on the telephone.",
+            remedy="Name the file of the agency's key. If you have none yet, trust the first key that the "
+            "server shows, and compare its name with the agency on the telephone.",
+            parameter=("agency_key", "trust_first_key"),
         )
     path = Path(agency_key or trust_first_key or "")
     if agency_key is not None or path.exists():

@@ -110,7 +110,8 @@ def audit(
             raise ParameterError(
                 "There is nothing to write about targets.",
                 found="No targets were given.",
-                remedy="Give `targets=FILE`.",
+                remedy="Name the file with the targets.",
+                parameter="targets",
             )
         check_writable(targets_output, overwrite=overwrite)
     releases = each_once(releases)
@@ -129,7 +130,8 @@ def audit(
         raise ParameterError(
             "Targets, models and a closeness of your own are about one sensitive column.",
             found=f"The releases have {len(places)}.",
-            remedy="Name the one to ask about (`sensitive`).",
+            remedy="Name the one to ask about.",
+            parameter="sensitive",
         )
 
     def one(place: int) -> Audit:
@@ -348,8 +350,9 @@ class ReleaseReader:
             raise DataError(
                 f"The release {found[0].name} comes without a manifest.",
                 found="Nothing says what its columns mean.",
-                remedy="Put the manifest beside it, give the schema (`schema=FILE`), or name the columns to "
-                "link by and the sensitive one (`quasi_identifiers` and `sensitive`).",
+                remedy="Put the manifest beside it, give the schema, or name the columns to link by and the "
+                "sensitive one.",
+                parameter=("schema", "quasi_identifiers", "sensitive"),
             )
         described.check([item.name for item in found])
         return described, known, given
@@ -361,7 +364,7 @@ def _contained(
     return None if contained is None else [_places(group, releases, "contained") for group in contained]
 
 
-def _places(names: Sequence[int | str], releases: Sequence[Any], option: str) -> list[int]:
+def _places(names: Sequence[int | str], releases: Sequence[Any], parameter: str) -> list[int]:
     """The places of releases that are named together."""
     places = []
     for name in names:
@@ -373,14 +376,17 @@ def _places(names: Sequence[int | str], releases: Sequence[Any], option: str) ->
         ]
         if len(found) != 1:
             raise ParameterError(
-                f"`{option}` names {name!r}.",
+                f"There is no release {name!r} to compare with.",
                 found=f"{len(found)} of the releases are called so.",
                 remedy="Name releases of this audit as they are given, separated by commas.",
+                parameter=parameter,
             )
         places += found
     if len(set(places)) < 2:
         raise ParameterError(
-            f"`{option}` needs at least two releases.", remedy="Write them with a comma: a.csv,b.csv."
+            "At least two releases must be named.",
+            remedy="Write them with a comma: a.csv,b.csv.",
+            parameter=parameter,
         )
     return places
 
@@ -396,7 +402,7 @@ def _with_warnings(overlay: Overlay, found: Sequence[Located], limit: ClosenessL
         promised = ", ".join(f"{each:g}" for each in limits)
         words = (
             f"Closeness is promised ({promised}) and was not checked: only the plan says what shares must be "
-            "close to (`closeness_to`)."
+            "close to."
         )
         warnings.append(Assumption(words, Topic.CLOSENESS_NOT_CHECKED))
     return replace(overlay, assumptions=(*overlay.assumptions, *warnings))
@@ -411,7 +417,8 @@ def _wanted(ell: int | None, overlay: Overlay, limit: ClosenessLimit | None) -> 
         raise ParameterError(
             "There is no ell to compare with.",
             found="No release has a manifest.",
-            remedy="Give `ell=NUMBER`, or a closeness (`closeness=T`).",
+            remedy="Give an ell, or a closeness.",
+            parameter=("ell", "closeness"),
         )
     if (
         overlay.promised == 1
@@ -421,6 +428,7 @@ def _wanted(ell: int | None, overlay: Overlay, limit: ClosenessLimit | None) -> 
         raise ParameterError(
             "The releases promise closeness and no number of values.",
             found="Nothing was given that shares are to be close to.",
-            remedy="Give their plan as `closeness_to`, or say what to look for (`ell`, `closeness`).",
+            remedy="Give their plan to compare with, an ell or a closeness.",
+            parameter=("closeness_to", "ell", "closeness"),
         )
     return overlay.promised

@@ -9,7 +9,7 @@ import numpy as np
 
 from elldelta.core import diversity as measures
 from elldelta.engines import running, sql
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, Note, ParameterError
 from elldelta.model import check_person, person_key
 from elldelta.pages.page import Displayed
 from elldelta.release import count_release, values_shown
@@ -49,7 +49,7 @@ class TableCheck(Displayed):
         codes: Sensitive values that look as if they stood for a missing one.
         persons: The different persons of the table, where persons are counted: then every one counts once per
             class and sensitive value, and once per class in k. None where records are counted.
-        warnings: What may be wrong, in sentences.
+        warnings: What may be wrong.
         ell_groups: The fewest groups of like values of a class, where groups are given; otherwise None.
     """
 
@@ -68,7 +68,7 @@ class TableCheck(Displayed):
     left_out: int
     codes: tuple[str, ...]
     persons: int | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
     ell_groups: int | None = None
 
     def facts(self) -> dict[str, object]:
@@ -87,7 +87,7 @@ class TableCheck(Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return asdict(self)
+        return asdict(self) | {"warnings": [str(note) for note in self.warnings]}
 
 
 def check(
@@ -124,7 +124,7 @@ def check(
             remedy='Give a list of names, such as ["age", "sex"].',
         )
     persons: _Persons | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
     with running(engine) as active:
         opened = active.open(table, csv_format)
         opened.require((*names, sensitive))

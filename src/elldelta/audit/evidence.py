@@ -189,7 +189,7 @@ def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
     Raises:
         FileError: Something is missing, or is not what it must be.
     """
-    remedy = "Let a form be written (`form`), and fill in all of it."
+    remedy = "Let a new form be written, and fill in all of it."
     try:
         said = tomllib.loads(read_text(path, "form", remedy=remedy))
     except (tomllib.TOMLDecodeError, RecursionError):  # or nested deeper than any form
@@ -382,7 +382,8 @@ def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Pu
         raise RefusedError(
             "The ledger has not admitted these releases.",
             found=f"It has no line of {', '.join(missing)}.",
-            remedy="Release with the ledger (`ledger`), or name the one that admitted them.",
+            remedy="Release with the ledger, or name the one that admitted them.",
+            parameter="ledger",
         )
     told = chain.to_dict()
     names = ("promise", "conditions", "room_min", "classes_without_room", "classes", "sealed")

@@ -421,8 +421,9 @@ def _combinations(model: Model, schema: Schema | None) -> BackgroundKnowledge:
     if schema is None or model.schema.digest != schema.digest:
         raise DataError(
             "The model and the releases were made with different schemas.",
-            remedy="Use the model that the plan of the releases was made from, give its schema "
-            "(`schema=FILE`), or leave the model out.",
+            remedy="Use the model that the plan of the releases was made from, give its schema, or leave the "
+            "model out.",
+            parameter=("model", "schema"),
         )
     return BackgroundKnowledge.from_positions(schema, model.counts.positions)
 
@@ -487,7 +488,7 @@ def _overlaps(layers: Sequence[Layer], n_unnamed: int) -> Iterator[Assumption]:
             )
     if n_unnamed:
         yield Assumption(
-            f"{n_unnamed:,} cells are named by no label but `*`. They were not linked: only people whose "
+            f"{n_unnamed:,} cells are named by no label but '*'. They were not linked: only people whose "
             "records are suppressed wherever they occur can be there."
         )
 

@@ -497,8 +497,8 @@ def _sensitive(
         listed = ", ".join(codes)
         notes.append(
             Assumption(
-                f"Missing sensitive values may be written as {listed}, which counts as a value here. Say so "
-                "if it is none (`sensitive_missing`).",
+                f"Missing sensitive values may be written as {listed}, which counts as a value here. If "
+                "it means missing, declare it so.",
                 Topic.MISSING_VALUES,
             )
         )

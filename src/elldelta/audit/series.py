@@ -181,7 +181,8 @@ def measure_series(
         raise DataError(
             "Subtraction needs releases whose classes do not overlap.",
             found="Classes of a release overlap, or records are suppressed.",
-            remedy="Leave out `series`.",
+            remedy="Do not compare them as a series.",
+            parameter="series",
         )
     if limit is None:
         cells, reference_of, weights = list(distinct_cells(overlay.releases)), None, None

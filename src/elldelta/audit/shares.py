@@ -112,8 +112,9 @@ class ClosenessLimit:
             if reference is not None:
                 raise ParameterError(
                     "A reference is compared with only if a closeness is asked for.",
-                    found="`closeness_to` was given without `closeness`.",
-                    remedy="Give `closeness=T` as well, for instance 0.2.",
+                    found="There is a reference and no closeness.",
+                    remedy="Give a closeness as well, for instance 0.2.",
+                    parameter="closeness",
                 )
             return None
         allowed = as_limit(closeness)

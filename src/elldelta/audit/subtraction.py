@@ -180,8 +180,7 @@ class Subtraction:
     def ask(self) -> str:
         """What to do where subtraction hangs on an answer."""
         return (
-            f"Say whether {self.condition} (`contained`); if they are one owner's table before and after, "
-            "say that instead (`series`)."
+            f"Say whether {self.condition}; if they are one owner's table before and after, say that instead."
         )
 
     @property
@@ -237,7 +236,8 @@ def contained_of(answers: Sequence[str] | None) -> list[list[str]] | None:
         raise ParameterError(
             "The answer names releases, or says that no population is contained in another's.",
             found="It does both.",
-            remedy=f"Say {NOT_CONTAINED!r} alone (`contained`), or leave it out.",
+            remedy=f"Say {NOT_CONTAINED!r} alone, or leave it out.",
+            parameter="contained",
         )
     named = [] if list(answers) == [NOT_CONTAINED] else answers
     return [[name.strip() for name in answer.split(",")] for answer in named]
@@ -350,12 +350,14 @@ def _check_contained(overlay: Overlay, pair: tuple[int, int]) -> None:
         raise DataError(
             "Subtraction needs releases whose classes do not overlap.",
             found="Classes of a release overlap, or records are suppressed.",
-            remedy="Leave out `contained` for it.",
+            remedy="Do not say of it that it is contained in another.",
+            parameter="contained",
         )
     first, second = (release.counts.sum(axis=0) for release in shown)
     if not ((first <= second).all() or (second <= first).all()):
         raise DataError(
             f"Neither {shown[0].name} nor {shown[1].name} can be contained in the other.",
             found="Each of them holds more records of some value than the other.",
-            remedy="Name in `contained` only releases of which one's people are all in the other.",
+            remedy="Name only releases of which one's people are all in the other.",
+            parameter="contained",
         )

@@ -31,6 +31,13 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (private to typer)
         """Reads the arguments."""
+        output.use_options(
+            {
+                param.name: param.opts[0]
+                for param in self.params
+                if isinstance(param, TyperOption) and param.name
+            }
+        )
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in {*order}:
             if isinstance(option, TyperOption) and not option.multiple and order.count(option) > 1:

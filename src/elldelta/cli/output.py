@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
+
+from elldelta.errors import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from elldelta.engines import Progress
-    from elldelta.errors import ElldeltaError
+    from elldelta.errors import ElldeltaError, Note
 
 
-_PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
-"""How an error spells a parameter of Python: `overwrite=True`."""
-_OPTIONS = {
-    "columns": "--map",
-    "encoding": "--csv encoding=NAME",
-    "quasi_identifiers": "--qi",
-    "sensitive_missing": "--na",
-    "to": "-o",
-    "url": "--server",
-    "values": "--map",
-}
-"""Options that are not called as the parameter is."""
+_OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options")
+"""The options of the command that runs, by the names of their parameters."""
 
 _BAR_DELAY_SECONDS = 1.0
 """After how long a bar appears."""
@@ -126,11 +118,27 @@ def progress_bar(doing: str) -> Iterator[Progress | None]:
             bar.stop()
 
 
+def use_options(options: Mapping[str, str]) -> None:
+    """Tells which options the command that runs has, by the names of their parameters."""
+    _OPTIONS.set(options)
+
+
+def options_for(parameters: Iterable[str]) -> list[str]:
+    """The options of this command for parameters of the library, where it has some."""
+    known = _OPTIONS.get({})
+    return [known[name] for name in parameters if name in known]
+
+
+def note_text(note: Note) -> str:
+    """A remark, with the option that would help."""
+    options = named("Option", (f"{name} {note.value}".strip() for name in options_for([note.parameter])))
+    return " ".join(part for part in (note.text, note.remedy, options) if part)
+
+
 def error_as_dict(error: ElldeltaError) -> dict[str, Any]:
     """The one JSON shape of every error."""
-    names = ("problem", "found", "remedy")
-    parts = {name: as_options(getattr(error, name)) for name in names}
-    return {"error": {**parts, "exit_code": error.exit_code}}
+    parts = {"problem": error.problem, "found": error.found, "remedy": error.remedy}
+    return {"error": {**parts, "options": options_for(error.parameter), "exit_code": error.exit_code}}
 
 
 def print_error(error: ElldeltaError, *, as_json: bool) -> None:
@@ -138,28 +146,8 @@ def print_error(error: ElldeltaError, *, as_json: bool) -> None:
     if as_json:
         print_json(error_as_dict(error))
         return
-    problem, *others = list(error_as_dict(error)["error"].values())[:3]
-    print_note(f"Error: {problem}", *(f"       {part}" for part in others if part))
-
-
-def as_options(text: str) -> str:
-    """A text that speaks of parameters of Python, in the words of the command line."""
-    return _PARAMETER.sub(_option, text)
-
-
-def _option(parameter: re.Match[str]) -> str:
-    """The option that a person types for a parameter: --engine duckdb for engine=connect("duckdb")."""
-    name, value = parameter[1], parameter[2]
-    option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
-    if value is None or value == "True":
-        return option
-    pair = re.fullmatch(r'[{]"(.*)": \[?"(.*)"\]?[}]', value)
-    plain = (
-        f"{pair[1]}={pair[2]}".replace('", "', ",")
-        if pair
-        else re.sub(r"^connect[(](.*)[)]$", r"\1", value).strip('"[]')
-    )
-    return f"{option} {plain}"
+    others = (error.found, error.remedy, named("Option", options_for(error.parameter)))
+    print_note(f"Error: {error.problem}", *(f"       {part}" for part in others if part))
 
 
 def _console() -> Any:  # noqa: ANN401 (rich is imported late)

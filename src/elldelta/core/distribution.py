@@ -107,7 +107,7 @@ class JointDistribution:
             raise DistributionError(
                 "Counts must be whole numbers.",
                 found=f"The table holds numbers of type {table.dtype}.",
-                remedy="Use from_probabilities for probabilities, or convert the counts to integers.",
+                remedy="Give probabilities as such, or convert the counts to integers.",
             )
         total = _total(_not_negative(table))
         return cls(frozen(table.astype(np.int64)), total)
@@ -427,7 +427,7 @@ def _probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
         raise DistributionError(
             f"Probabilities must sum to 1 within {SUM_TOLERANCE:g}.",
             found=f"They sum to {total!r}.",
-            remedy="Divide by the sum, or use from_counts for counts.",
+            remedy="Divide by the sum, or give counts as counts.",
         )
     return table
 

@@ -45,14 +45,14 @@ Capability = Literal["files", "formats", "tables"]
 """
 
 _WORDS: dict[Capability, tuple[str, str]] = {
-    "files": ("open Parquet files", 'Use `engine=connect("duckdb")` or `engine=connect("spark")`.'),
+    "files": ("open Parquet files", "Use DuckDB or Spark."),
     "formats": (
         "open CSV, Arrow and JSON files",
-        'Convert the table to Parquet, or count it on this machine: `engine=connect("duckdb")`.',
+        "Convert the table to Parquet, or count it on this machine with DuckDB.",
     ),
     "tables": (
         "open tables of a database",
-        'Use `engine=connect("postgres")` and the address of the database, or give files.',
+        "Use PostgreSQL with the address of the database, or give files.",
     ),
 }
 
@@ -211,6 +211,7 @@ def require(engine: Engine, capability: Capability, doing: str) -> None:
         f"The engine {engine.name} cannot {doing}.",
         found=f"It can {', '.join(able)}, not {_WORDS[capability][0]}.",
         remedy=_WORDS[capability][1],
+        parameter="engine",
     )
 
 

@@ -193,8 +193,9 @@ def no_file(path: str | os.PathLike[str]) -> FileError:
     return FileError(
         "This is an address, and files are read and written on this machine.",
         found=f"It begins with {address[1]}:.",
-        remedy='Copy the file, or mount what holds it. Spark reads addresses (`engine=connect("spark")`), '
-        "and Python takes tables that others have read.",
+        remedy="Copy the file, or mount what holds it. Spark reads addresses, and Python takes tables that "
+        "others have read.",
+        parameter="engine",
     )
 
 
@@ -240,7 +241,8 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool, folder: boo
         raise FileError(
             f"{target} exists already.",
             found="It would be overwritten.",
-            remedy="Choose another name, or allow it with `overwrite=True`.",
+            remedy="Choose another name, or allow to replace it.",
+            parameter="overwrite",
         )
 
 

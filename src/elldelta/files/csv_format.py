@@ -121,7 +121,8 @@ def wrong_encoding(path: Path, csv_format: CsvFormat) -> FileError:
     return FileError(
         f"{path} cannot be read as {csv_format.encoding}.",
         found="It holds bytes that mean nothing in this encoding.",
-        remedy="Give its `encoding`, for example latin-1, cp1252 or utf-16.",
+        remedy="Give its encoding, for example latin-1, cp1252 or utf-16.",
+        parameter="csv_format",
     )
 
 

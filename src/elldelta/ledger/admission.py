@@ -133,17 +133,19 @@ def _check_revision(standing: Standing, owner: str, revision: Revision | None) -
             raise RefusedError(
                 f"{owner!r} publishes this table again and again, and must tell what has changed.",
                 found="Its last line in the ledger names a state.",
-                remedy="Give the state that was written with the last release (`since`). Without it nothing "
-                "more can be published under this plan.",
+                remedy="Give the state that was written with the last release. Without it nothing more can "
+                "be published under this plan.",
+                parameter="since",
             )
         return
     if revision.groups is None and last is not None:
         raise RefusedError(
             f"{owner!r} has published under this plan before.",
             found="A series begins with the first release of an owner; this one would be its second.",
-            remedy="Give the state of its last release (`since`), or begin a new plan and ledger."
+            remedy="Give the state of its last release, or begin a new plan and ledger."
             if living is not None
             else "Releases without a state cannot be updated: begin a new plan and ledger.",
+            parameter="since" if living is not None else (),
         )
     if revision.groups is not None:
         _check_since(last, owner, revision.since)
@@ -154,9 +156,10 @@ def _second_release(owner: str) -> RefusedError:
     return RefusedError(
         f"{owner!r} has published under this plan before.",
         found="Whoever subtracts that release from this one sees the people who came or went in between.",
-        remedy="Publish tables that change with a state from the first release on (`state` and `since`), "
-        "under a new plan and ledger. If nobody in this table was in the earlier one, it is another owner's: "
-        "give it another name (`owner`).",
+        remedy="Publish tables that change with a state from the first release on, under a new plan and "
+        "ledger. If nobody in this table was in the earlier one, it is another owner's: give it another "
+        "name.",
+        parameter=("state", "since", "owner"),
     )
 
 

@@ -89,6 +89,7 @@ def count(
     *,
     unknown: UnknownPolicy = "refuse",
     remedy: str = "Correct the data, or extend the domains in the schema.",
+    helpful: tuple[str, ...] = (),
     show_values: ShowValues | None = None,
     progress: Progress | None = None,
 ) -> CountedTable:
@@ -99,6 +100,7 @@ def count(
         schema: Roles and domains of its columns; columns that it does not name are not read.
         unknown: What to do with a value outside its domain: refuse the table, or leave its record out.
         remedy: What somebody can do whose table is refused for it.
+        helpful: The parameters that are for that.
         show_values: Is told every column with such values, and examples of them.
         progress: Is told how far the reading is.
 
@@ -124,7 +126,7 @@ def count(
         for column, encoding in zip(columns, encodings, strict=True):
             if column.name in accounting.unknown and not isinstance(column.domain, Bins):
                 show_values(column.name, encoding.unknown_texts())
-    _refuse(schema, accounting, unknown, remedy)
+    _refuse(schema, accounting, unknown, remedy, helpful)
     table.check_read(accounting.n_read)
     return CountedTable(table, tally.counts(accounting), encodings)
 
@@ -247,7 +249,9 @@ def grouping_key(column: Column, kind: ValueKind) -> str:
     return name
 
 
-def _refuse(schema: Schema, accounting: Accounting, unknown: UnknownPolicy, remedy: str) -> None:
+def _refuse(
+    schema: Schema, accounting: Accounting, unknown: UnknownPolicy, remedy: str, helpful: tuple[str, ...]
+) -> None:
     forbidden = {
         column.name: accounting.nulls[column.name]
         for column in schema.counted_columns
@@ -263,7 +267,8 @@ def _refuse(schema: Schema, accounting: Accounting, unknown: UnknownPolicy, reme
         raise DataError(
             "The table has values outside their domains.",
             found=f"{_listed(accounting.unknown, _domains(schema))}, of {accounting.n_read} records.",
-            remedy=f"{remedy} `show_values` shows examples.",
+            remedy=f"{remedy} Examples can be shown.",
+            parameter=(*helpful, "show_values"),
         )
 
 

@@ -146,18 +146,23 @@ def check_protection(epsilon: float | None, delta: float | None, *, domains_are_
     """
     if epsilon is None:
         if delta is not None:
-            raise ParameterError("`delta_dp` belongs to `epsilon`.", remedy="Give `epsilon`, too.")
+            raise ParameterError(
+                "The delta of differential privacy needs an epsilon.",
+                remedy="Give an epsilon, too.",
+                parameter=("epsilon", "delta_dp"),
+            )
         return
     check_epsilon(epsilon)
     if delta is not None:
-        check_real(delta, lambda value: 0.0 < value < 0.1, "`delta_dp` must lie between 0 and 0.1.")
+        check_real(delta, lambda value: 0.0 < value < 0.1, "The delta of noise must lie between 0 and 0.1.")
     if not domains_are_public:
         raise RefusedError(
             "The values in the schema may come from the records that are to be protected.",
             found="A schema that was inferred from records shows their rarest values, the ends of their "
             "numbers and the edges of their bins, and no noise hides that.",
-            remedy="Declare the values yourself, or infer the schema from a public table. Then say so, with "
-            "`domains_are_public=True`.",
+            remedy="Declare the values yourself, or infer the schema from a public table. Then say that they "
+            "are public.",
+            parameter="domains_are_public",
         )
     opendp()
 
@@ -274,8 +279,9 @@ def _check_domain(schema: Schema, delta: float | None) -> None:
         raise ParameterError(
             "The domain has too many cells for noise on each of them.",
             found=f"{schema.n_combinations:,} combinations of {schema.n_values:,} values each.",
-            remedy="Give `delta_dp`, such as 1e-6: then only what occurs is noised. Or use wider ranges, "
-            "coarser dates or fewer columns.",
+            remedy="Give a delta for the noise, such as 1e-6: then only what occurs is noised. Or use wider "
+            "ranges, coarser dates or fewer columns.",
+            parameter="delta_dp",
         )
     if n_cells >= 2**63:
         raise ParameterError("There are too many combinations.", remedy="Use wider ranges.")

@@ -51,7 +51,7 @@ def movers_of(wish: Wish, schema: Schema) -> Movers | None:
             if movers == "any"
             else f"The schema says what may change: {_listed(schema.changing)}.",
             remedy="Ask for such a plan, with the number of releases that may be linked. Or replace what "
-            "changes by what does not, such as a birth year, and remove `changes = true`.",
+            "changes by what does not, such as a birth year, and remove 'changes = true'.",
         )
     return movers
 
@@ -137,7 +137,7 @@ def about_changes(schema: Schema, movers: Movers | None) -> str:
     if movers is None:
         return (
             "Nobody's quasi-identifiers change between releases: the promise is about people who stay in "
-            "their class. Declare columns that change (`changes = true` in the schema)."
+            "their class. Declare columns that change ('changes = true' in the schema)."
         )
     stays = [name for name in schema.names if name not in schema.changing]
     rest = f"; {_listed(stays)} stays the same for everybody in all linked releases" if stays else ""

@@ -70,8 +70,9 @@ def root_distance_risk(near: Closeness, past: JointDistribution, wish: Wish, n_r
             "them together would not.",
             found="A release whose classes have moved up that far is refused with a chance of about "
             f"{risk:.2g}; {wish.delta:g} is allowed.",
-            remedy="Leave the merge risk out: fixed classes. Or compare with everybody "
-            '(`closeness_to="overall"`), or allow a larger closeness.',
+            remedy="Leave the merge risk out: fixed classes. Or compare with everybody, or allow a larger "
+            "closeness.",
+            parameter=("merge_risk", "closeness_to", "closeness"),
         )
     return risk
 

@@ -91,8 +91,8 @@ def _complete(table: Table, schema: Schema) -> Table:
     except DataError as error:
         problem = error
     if problem is not None:
-        remedy = f'{problem.remedy} If it has another name: `columns={{"OWN": "NAME"}}`.'
-        raise DataError(problem.problem, found=problem.found, remedy=remedy)
+        remedy = f"{problem.remedy} If it has another name, say which."
+        raise DataError(problem.problem, found=problem.found, remedy=remedy, parameter="columns")
     return table
 
 

@@ -189,17 +189,19 @@ def check_choice(plan: Plan, *, leave_out: bool, has_coins: bool) -> None:
         raise ParameterError(
             "Classes are left out under certified plans with fixed classes only.",
             found=f"The plan is {plan.kind}." if not plan.is_certified else "Its classes move up a tree.",
-            remedy="Do without `leave_out`.",
+            remedy="Let no class be left out.",
+            parameter="leave_out",
         )
     if has_coins == (plan.moving is not None):
         return
     raise ParameterError(
         "A key and an announced name are for plans whose classes move, and these need both.",
         found="The plan's classes are fixed." if plan.moving is None else "The plan's classes move.",
-        remedy="Leave both out (`key` and `announced`)."
+        remedy="Leave both out."
         if plan.moving is None
         else "Give the owner's private key, as 'elldelta signature key' makes it, and the name under which "
-        "the release was announced (`key` and `announced`).",
+        "the release was announced.",
+        parameter=("key", "announced"),
     )
 
 

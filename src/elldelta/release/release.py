@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 
 
 NOT_IN_DOMAIN = (
-    "Correct the data; map what is only written differently (`values`); put such records into a file and "
-    "release the others (`quarantine=FILE`); or ask whoever made the plan for one whose domains hold these "
-    "values."
+    "Correct the data; map what is only written differently; put such records aside, into a quarantine file, "
+    "and release the others; or ask whoever made the plan for one whose domains hold these values."
 )
 """What an owner can do who has a plan and no schema."""
 
@@ -179,7 +178,8 @@ def release(
             raise ParameterError(
                 "Classes are left out of the first release of a table only.",
                 found="An update withholds classes by its own rules.",
-                remedy="Do without `leave_out`.",
+                remedy="Let no class be left out.",
+                parameter="leave_out",
             )
     if known.moving is not None:
         _check_moving(known, person, has_ledger=ledger is not None)
@@ -199,6 +199,7 @@ def release(
             known.schema,
             unknown=unknown,
             remedy=NOT_IN_DOMAIN,
+            helpful=("values", "quarantine"),
             show_values=show_values,
             progress=progress,
         )
@@ -327,7 +328,8 @@ def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | None
         raise ParameterError(
             "A ledger that is a file admits releases that are files.",
             found="The release is to stay in memory.",
-            remedy="Give `to=FILE`.",
+            remedy="Name a file for the release.",
+            parameter="to",
         )
 
 
@@ -339,7 +341,8 @@ def _coins(key: PrivateKey | str | os.PathLike[str] | None, announced: str | Non
         raise ParameterError(
             "Decoys come from a key and from the announced name of the release.",
             found=f"There is no {'key' if key is None else 'name'}.",
-            remedy="Give both (`key` and `announced`).",
+            remedy="Give both.",
+            parameter=("key", "announced"),
         )
     known = key if isinstance(key, PrivateKey) else read_private_key(key)
     return Coins(known.secret_for(DECOYS), announced)

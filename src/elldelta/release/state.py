@@ -175,7 +175,8 @@ def read_head(path: Path) -> StateHead:
         raise FileError(
             f"{source} is not a state.",
             found="It is not a file that a release has written for its owner.",
-            remedy="Give the file that was written with the last release (`state`).",
+            remedy="Give the file that was written with the last release.",
+            parameter="since",
         ) from None
     check_format(source, version, FORMAT_VERSION)
     try:

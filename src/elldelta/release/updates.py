@@ -80,7 +80,8 @@ class UpdatePolicy:
         if self.erase is not None and self.since is None:
             raise ParameterError(
                 "Nobody can be erased from a table that was not published yet.",
-                remedy="Leave them out of the table, or give the state of the last release (`since`).",
+                remedy="Leave them out of the table, or give the state of the last release.",
+                parameter="since",
             )
 
     @property
@@ -110,7 +111,8 @@ def check_update_policy(updates: UpdatePolicy, plan: Plan, person: str | None, *
         raise ParameterError(
             "A table that is published again needs a ledger, and a column that tells persons apart.",
             found="There is no ledger." if person is not None else "There is no such column.",
-            remedy="Give `ledger`, `owner` and `person`.",
+            remedy="Give a ledger, the owner's name in it and the column of the persons.",
+            parameter=("ledger", "owner", "person"),
         )
     check_updatable(plan)
 
@@ -198,7 +200,8 @@ class Comparison:
             raise RefusedError(
                 f"{self._owner!r} has not published under this plan, and there is nothing to update.",
                 found="The ledger has no line of this owner.",
-                remedy="Leave the state of the last release out (`since`), or use the ledger it belongs to.",
+                remedy="Leave the state of the last release out, or use the ledger it belongs to.",
+                parameter=("since", "ledger"),
             )
         old = self._read_state(book)
         compared, found, persons = self._compared(old, self._erased(old))

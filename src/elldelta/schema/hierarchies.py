@@ -44,7 +44,8 @@ def given_rows(hierarchies: Any) -> dict[str, Hierarchy | HierarchyRows]:  # noq
             raise ParameterError(
                 "Hierarchies are given per column, each as a file or as a Hierarchy.",
                 found=f"One is of type {type(given).__name__}.",
-                remedy='Give, for instance, {"postal_code": "postal_code.csv"}.',
+                remedy="Give the name of each column with its file.",
+                parameter="hierarchies",
             )
         rows[name] = read_rows(given) if isinstance(given, str | os.PathLike) else given
     return rows

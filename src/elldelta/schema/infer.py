@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from elldelta.engines import sql
-from elldelta.errors import ParameterError, SchemaError
+from elldelta.errors import Note, ParameterError, SchemaError
 from elldelta.schema.composite import first_parts, is_composite, with_composites, with_parts
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.hierarchy import HierarchyRows
@@ -31,9 +31,7 @@ _OPEN_ENDED = 20
 """Whole numbers with more positions than this have no natural end: the next owner may hold a larger one."""
 _OLDEST = 120
 _BIRTHDAYS = "changes every birthday, so the promise would not carry over to later releases."
-_INSTEAD_OF_AGE = (
-    "Use a column with the year of birth instead, or declare it with `changes = true` in the schema"
-)
+_INSTEAD_OF_AGE = "Use a column with the year of birth instead, or declare that it changes."
 _AMOUNT_NOTE = "numbers count in bins, and releases show the bin"
 _PERSON = re.compile(
     r"(?:^|[^a-z])(?:id|pid|ssn|person|patient|subject|respondent|member|client|customer|student|employee)"
@@ -49,12 +47,12 @@ class Proposal:
     Attributes:
         schema: The schema.
         profiles: What each counted column holds, the sensitive ones last.
-        warnings: What may be wrong, in sentences; what endangers people comes first.
+        warnings: What may be wrong; what endangers people comes first.
     """
 
     schema: Schema
     profiles: tuple[Profile, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Note, ...]
 
     @property
     def is_dangerous(self) -> bool:
@@ -112,7 +110,7 @@ def propose(
     _check_known(hierarchies, names, "A hierarchy is given for a column without a role.", "hierarchy")
     for rows in hierarchies.values():
         rows.checked()  # what is wrong without looking at the table is told before it is read
-    columns, profiles, warnings = [], [], list[str]()
+    columns, profiles, warnings = [], [], list[Note]()
     for place, name in enumerate(names):
         is_sensitive = place >= len(quasi_identifiers)
         tokens = tokens_of[name]
@@ -127,15 +125,14 @@ def propose(
             _check_seen(name, profile.domain, tokens)
         found_here = list(profile.warnings(name, is_sensitive=is_sensitive))
         if _is_age(name, profile.domain) and not is_sensitive and name not in changes:
-            found_here.append((f"{name} {_BIRTHDAYS}", _INSTEAD_OF_AGE))
+            found_here.append(Note(f"{name} {_BIRTHDAYS}", _INSTEAD_OF_AGE, parameter="changes", value=name))
         rule = widen.get(name, _ends_of(hierarchies.get(name), bins.get(name), profile.domain))
         profile = _widened(profile, name, rule, is_sensitive=is_sensitive)
-        column = _column(profile, name, tokens, [found for found, _ in found_here], is_sensitive=is_sensitive)
+        column = _column(profile, name, tokens, [note.text for note in found_here], is_sensitive=is_sensitive)
         column = replace(column, changes=name in changes)
         columns.append(_with_hierarchy(column, hierarchies.get(name), is_sensitive=is_sensitive))
         profiles.append(profile)
-        sentences = [" ".join(filter(None, words)) for words in found_here]
-        warnings = [*sentences, *warnings] if is_sensitive else [*warnings, *sentences]
+        warnings = [*found_here, *warnings] if is_sensitive else [*warnings, *found_here]
         if progress:
             progress((place + 1) / len(names))
     first = len(quasi_identifiers)
@@ -165,7 +162,8 @@ def _check_seen(name: str, domain: Categories, tokens: tuple[str, ...]) -> None:
         raise SchemaError(
             f"The sensitive column {name!r} has values that look like missing ones.",
             found=f"{len(unseen)} of {domain.size} values show nothing, or only what stands for none.",
-            remedy="Leave such cells empty, or name the text as one for a missing value (`na`).",
+            remedy="Leave such cells empty, or name the text as one for a missing value.",
+            parameter="na",
         )
 
 
@@ -206,16 +204,18 @@ def _dropped(table: Table, used: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def repeated_people(table: Table, names: Sequence[str]) -> Iterator[str]:
+def repeated_people(table: Table, names: Sequence[str]) -> Iterator[Note]:
     """Warns of a column that seems to name people, some of them several times."""
     for name in names:
         if name in table.names and _PERSON.search(name) and table.kind_of(name) in {"integer", "text"}:
             row = Profiler(table, name, ()).one_row(sql.distinct(table.relation, name))
             if row["n"] / 10 < row["n_distinct"] < row["n"]:
-                yield (
+                yield Note(
                     f"{name}: {row['n']:,} records have {row['n_distinct']:,} different ones. If these are "
-                    "people, some have several records, and ell values may be those of fewer people: count "
-                    f"persons (`person={name}`)."
+                    "people, some have several records, and ell values may be those of fewer people.",
+                    "Count persons.",
+                    parameter="person",
+                    value=name,
                 )
 
 

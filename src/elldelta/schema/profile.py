@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.engines import cells, sql
-from elldelta.errors import ParameterError, SchemaError
+from elldelta.errors import Note, ParameterError, SchemaError
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.labels import stands_for_missing
 
@@ -87,35 +87,41 @@ class Profile:
         named = ", ".join(token for token in self.tokens if token)
         return f"{self.n_missing:,}" + (f" ({named})" if named else "")
 
-    def warnings(self, name: str, *, is_sensitive: bool) -> Iterator[tuple[str, str]]:
+    def warnings(self, name: str, *, is_sensitive: bool) -> Iterator[Note]:
         """What a person should look at before relying on the domain, and what to do about it."""
         n_values, domain = self.n_rows - self.n_missing, self.domain
         if self.codes:
             danger = " It would count as a value that protects people." if is_sensitive else ""
-            quoted = ", ".join(f'"{code}"' for code in self.codes)
-            yield (
+            yield Note(
                 f"{name}: {', '.join(self.codes)} may stand for a missing value.{danger}",
-                f'If so: `na={{"{name}": [{quoted}]}}`',
+                "If so, declare it.",
+                parameter="na",
+                value=f"{name}={','.join(self.codes)}",
             )
         if n_values >= 20 and self.n_distinct == n_values and not isinstance(domain, Bins):
             role = "sensitive value" if is_sensitive else "quasi-identifier"
-            yield f"{name}: every record has its own value. An identifier is no {role}.", "Leave it out."
+            yield Note(
+                f"{name}: every record has its own value. An identifier is no {role}.", "Leave it out."
+            )
         if is_sensitive and isinstance(domain, Integers) and self.n_distinct < domain.size:
-            yield (
+            yield Note(
                 f"{name}: {self.n_distinct:,} different numbers occur, the domain has {domain.size:,}.",
-                f'If the others cannot occur: `bins={{"{name}": "values"}}`',
+                "If the others cannot occur, keep to those that do.",
+                parameter="bins",
+                value=f"{name}=values",
             )
         if self.is_like_dates:
-            yield f"{name} looks like dates, but is read as text.", "Write dates as YYYY-MM-DD."
+            yield Note(f"{name} looks like dates, but is read as text.", "Write dates as YYYY-MM-DD.")
         if domain.size == 1:
-            yield (
-                f"{name} has a single value, which tells nothing.",
-                "Choose another column, or give `bins`.",
+            yield Note(
+                f"{name}: all its values are taken as one.",
+                "Choose another column, or give bins.",
+                parameter="bins",
             )
         if isinstance(domain, Categories):
             folded = {unicodedata.normalize("NFKC", value).strip().casefold() for value in domain.values}
             if n_alike := domain.size - len(folded):
-                yield f"{name}: {n_alike} values differ in spelling only; they count as different.", ""
+                yield Note(f"{name}: {n_alike} values differ in spelling only; they count as different.")
 
 
 class Profiler:

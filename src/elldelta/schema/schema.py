@@ -303,7 +303,7 @@ class Schema(Displayed):
                 progress=progress,
             )
         if proposal.is_dangerous:
-            warnings.warn(proposal.warnings[0], stacklevel=2)
+            warnings.warn(str(proposal.warnings[0]), stacklevel=2)
         return proposal.schema
 
     @classmethod

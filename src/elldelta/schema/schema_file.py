@@ -210,7 +210,7 @@ class _Reader:
                 raise SchemaError("A column has one hierarchy.", found="Two are given.", remedy="Remove one.")
             if self.folder is None:
                 raise SchemaError(
-                    "A hierarchy_file must be the name of a file, in a schema that is a file itself.",
+                    "A 'hierarchy_file' must be the name of a file, in a schema that is a file itself.",
                     found="It is not.",
                     remedy="Give the rows of the hierarchy instead.",
                 )

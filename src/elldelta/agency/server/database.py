@@ -227,7 +227,8 @@ def _create_private(path: Path) -> None:
         raise ParameterError(
             f"The database {path} cannot be made.",
             found=f"The system says: {problem.strerror}.",
-            remedy="Choose another folder (--data) or another database (--database).",
+            remedy="Choose another folder or another database.",
+            parameter=("data", "database"),
         ) from None
     for place, mode in modes.items():
         is_open = mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -1,12 +1,12 @@
 """What the service answers when something is wrong: one JSON shape, and the status that belongs to it.
 
-`{"error": {"problem": ..., "found": ..., "remedy": ...}}`, as on the command line. An exception that nobody
+`{"error": {"problem": ..., "found": ..., "remedy": ..., "parameter": [...]}}`. An exception that nobody
 foresaw becomes a 500 without its text, which might quote what somebody sent.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from elldelta.agency.admission import LedgerDamagedError
 from elldelta.errors import ElldeltaError, InputError, RefusedError
@@ -129,23 +129,25 @@ def status_of(error: ElldeltaError) -> int:
     return 422 if isinstance(error, InputError) else 500
 
 
-def error_document(error: ElldeltaError) -> dict[str, dict[str, str]]:
+def error_document(error: ElldeltaError) -> dict[str, dict[str, Any]]:
     """The one JSON shape of every error."""
-    return {"error": {"problem": error.problem, "found": error.found, "remedy": error.remedy}}
+    parts = {"problem": error.problem, "found": error.found, "remedy": error.remedy}
+    return {"error": {**parts, "parameter": list(error.parameter)}}
 
 
-def public_error_document(error: ElldeltaError) -> dict[str, dict[str, str]]:
+def public_error_document(error: ElldeltaError) -> dict[str, dict[str, Any]]:
     """What a caller is told about an error: of a mistake of ours that there is one, and nothing else."""
     is_ours = status_of(error) == 500 and not isinstance(error, LedgerDamagedError)
     return internal_error_document() if is_ours else error_document(error)
 
 
-def internal_error_document() -> dict[str, dict[str, str]]:
+def internal_error_document() -> dict[str, dict[str, Any]]:
     """What a caller is told about a mistake of ours."""
     return {
         "error": {
             "problem": "The service met a situation it does not understand. This is a bug of ours.",
             "found": "",
             "remedy": "Please tell whoever runs the service the X-Request-Id of this answer.",
+            "parameter": [],
         }
     }

@@ -108,7 +108,7 @@ def check_all_guarded(app: FastAPI) -> None:
         if guard_of(context.original_route) is None:
             raise InternalError(
                 f"The route {context.path} does not say who may call it.",
-                remedy="Put allow(...) or allow_anybody() among its dependencies.",
+                remedy="Say who may call it, among its dependencies.",
             )
 
 

@@ -64,8 +64,9 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
         raise ParameterError(
             "Other machines would reach the service without https and without limits.",
             found=f"It would listen on {settings.host}, and no proxy stands in front of it.",
-            remedy="Put a web server in front of it (deploy/nginx.conf) and start with --behind-proxy, or "
-            "leave --host out.",
+            remedy="Put a web server in front of it (deploy/nginx.conf) and say so, or listen on this "
+            "machine only.",
+            parameter=("behind_proxy", "host"),
         )
     prepare(settings)
     logs.configure(settings.log_level)
@@ -148,7 +149,8 @@ def _listening(settings: Settings) -> Iterator[list[socket.socket]]:
         raise ParameterError(
             f"The service cannot listen on {settings.host}, port {settings.port}.",
             found=f"The system says: {reason}.",
-            remedy="Choose another --port or --host; --port 0 takes any free one.",
+            remedy="Choose another port or address; port 0 is any free one.",
+            parameter=("port", "host"),
         ) from None
     with listener:
         listener.set_inheritable(True)

@@ -144,7 +144,8 @@ def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
         raise FileError(
             "There is no key to put another one in its place.",
             found=f"There is no file {settings.key_file}.",
-            remedy="Check --data. The first start makes a key.",
+            remedy="Check the folder. The first start makes a key.",
+            parameter="data",
         )
     old, new = read_private_key(settings.key_file).public_key, PrivateKey.create()
     kept = TrustedKeys((old, *_former_keys(settings)))
@@ -168,7 +169,8 @@ def _key(settings: Settings) -> PrivateKey:
         raise FileError(
             f"The folder {path.parent} cannot be made.",
             found=f"The system says: {problem.strerror}.",
-            remedy="Choose another one (--data).",
+            remedy="Choose another one.",
+            parameter="data",
         ) from None
     if not path.exists():
         try:

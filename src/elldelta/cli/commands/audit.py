@@ -343,7 +343,7 @@ def _print_audit(found: dict[str, Any]) -> None:
 def _in_words(found: dict[str, Any]) -> Iterator[str]:
     from elldelta.pages.page import percent
 
-    yield from map(output.as_options, found["warnings"])
+    yield from found["warnings"]
     ell, people = found["ell"], found["targets"]
     alone = len(found["releases"]) == 1
     everywhere = "the release" if alone else "all releases"

@@ -52,7 +52,7 @@ def _run(
         output.print_note(
             f"WARNING  {sensitive}: {code} may stand for a missing value. If so: --na {sensitive}={code}"
         )
-    output.print_note(*(f"WARNING  {said}" for said in found.warnings))
+    output.print_note(*(f"WARNING  {output.note_text(note)}" for note in found.warnings))
     if json:
         output.print_json(found.to_dict())
         return

@@ -112,7 +112,7 @@ def _document(proposal: Proposal) -> dict[str, Any]:
             }
             for column, profile in zip(schema.counted_columns, proposal.profiles, strict=True)
         ],
-        "warnings": [output.as_options(warning) for warning in proposal.warnings],
+        "warnings": [output.note_text(warning) for warning in proposal.warnings],
     }
 
 
@@ -138,4 +138,4 @@ def _print(proposal: Proposal) -> None:
                 f"{column.name}: {profile.seen} was seen; there is room for other owners' records."
             )
     for warning in proposal.warnings:
-        output.print_text(f"WARNING  {output.as_options(warning)}")
+        output.print_text(f"WARNING  {output.note_text(warning)}")

@@ -93,7 +93,7 @@ _MEANINGS = (
     _Meaning(
         "22021 22P05", None, DataError, "A text cannot be stored in the database.",
         "It has a zero byte, or a character that its encoding lacks.",
-        'Correct the text, or use `engine=connect("duckdb")`.',
+        "Correct the text, or count on this machine with DuckDB.",
     ),
     _Meaning(
         "22", None, DataError, "{It} holds values that cannot be converted.",

@@ -228,13 +228,15 @@ class PostgresEngine(Engine):
             raise ParameterError(
                 f"PostgreSQL {OLDEST} or newer is needed.",
                 found=f"The server is version {server['version']}.",
-                remedy='Ask for a newer server, or export the table and use `engine=connect("duckdb")`.',
+                remedy="Ask for a newer server, or export the table and count it with DuckDB.",
+                parameter="engine",
             )
         if server["encoding"] == "SQL_ASCII":
             raise DataError(
                 "The database does not know the encoding of its texts.",
                 found="Its encoding is SQL_ASCII.",
-                remedy='Export the table, and use `engine=connect("duckdb")` with its `encoding`.',
+                remedy="Export the table, and count it with DuckDB, which is told the encoding.",
+                parameter=("engine", "csv"),
             )
 
     def _name(self) -> str:

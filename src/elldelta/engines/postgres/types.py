@@ -162,7 +162,8 @@ def _stored_type(name: str, arrow: pa.DataType) -> str:
     raise DataError(
         f"Column {name!r} is of a type that a database does not hold.",
         found="It is a structure, or another type of Arrow's own.",
-        remedy='Convert the column, leave it out, or use `engine=connect("duckdb")`.',
+        remedy="Convert the column, leave it out, or count with DuckDB.",
+        parameter="engine",
     )
 
 

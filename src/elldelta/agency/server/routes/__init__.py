@@ -7,11 +7,11 @@ nothing from the network (`rendering`, `pictures`).
 
 Callers send `Authorization: Bearer <token>`; the pages' own scripts send the cookie of a login, and what
 changes something must then come from our own pages (`Origin`, `Sec-Fetch-Site`). Every error is
-`{"error": {"problem": ..., "found": ..., "remedy": ...}}` with a status: 401 not known, 403 may not, 404 no
-such thing or not yours, 409 contradicts what is there or refused, 413 too large, 415 wrong kind
-of body, 422 cannot be used, 503 busy (with Retry-After). Every answer
-carries `X-Request-Id`. Moments are ISO 8601 in UTC. The names on the right are the views of
-`elldelta.agency.server.services`, field by field. "all" means every role.
+`{"error": {"problem": ..., "found": ..., "remedy": ..., "parameter": [...]}}` with a status: 401 not known,
+403 may not, 404 no such thing or not yours, 409 contradicts what is there or refused, 413 too large, 415
+wrong kind of body, 422 cannot be used, 503 busy (with Retry-After). Every answer carries `X-Request-Id`.
+Moments are ISO 8601 in UTC. The names on the right are the views of `elldelta.agency.server.services`,
+field by field. "all" means every role.
 
 Lists come page by page: `{"entries": [...], "next": ...}`. Ask with `?after=` the value of "next" for the
 page after it, and with `?limit=` for fewer entries at a time.

@@ -27,11 +27,12 @@ JobId = Annotated[
 
 
 class Problem(BaseModel):
-    """What is wrong, what was found, and what to do about it."""
+    """What is wrong, what was found, what to do about it, and which parameters it is about."""
 
     problem: str
     found: str
     remedy: str
+    parameter: list[str]
 
 
 class ErrorAnswer(BaseModel):

@@ -222,7 +222,7 @@ def error_page(request: Request, status: int, error: ElldeltaError) -> HTMLRespo
     if status == 401:
         wanted = request.url.path if request.method == "GET" else "/"
         return page(request, "sign_in.html", status=status, **sign_in_content(request, wanted=wanted))
-    problem, found, remedy = public_error_document(error)["error"].values()
+    problem, found, remedy, _ = public_error_document(error)["error"].values()
     if status == 404:
         remedy = "Follow a link from the first page."
     elif status == 422 and request.method == "GET":

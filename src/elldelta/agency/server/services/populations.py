@@ -178,7 +178,7 @@ def current_model(agency: Agency, population: Population) -> ModelFile:
         raise ConflictError(
             "Nothing is planned from this population's model any more.",
             found="Its counts are exact. Whoever runs the service demands models that protect the past.",
-            remedy="The agency uploads one that was estimated with --epsilon.",
+            remedy="The agency uploads one that was estimated with an epsilon.",
         )
     return population.model
 
@@ -234,7 +234,8 @@ def check_epsilon(model: Model, most_epsilon: float | None) -> None:
             found=f"Its epsilon is {epsilon:g}, if all its estimates share people."
             if model.noise
             else "Its counts are exact.",
-            remedy=f"Estimate it with --epsilon {most_epsilon:g}, and upload that.",
+            remedy=f"Estimate it with an epsilon of {most_epsilon:g}, and upload that.",
+            parameter="epsilon",
         )
 
 
