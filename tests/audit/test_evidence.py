@@ -320,4 +320,4 @@ def test_each_of_several_sensitive_columns_is_on_the_page_with_its_own_promise(t
     page = (tmp_path / "out" / "evidence.html").read_text(encoding="utf-8")
     assert percent(other["surest_share"]) in page
     assert "state: At worst one value has 9" in page
-    assert record["releases"][0]["told"][0] in page
+    assert record["releases"][0]["manifest_sentences"][0] in page

@@ -202,7 +202,7 @@ def test_upper_and_lower_case_are_told(engine):
     first, second = _read(engine, [("1", "Flu")], "a"), _read(engine, [("1", "flu")], "b")
     plain = understand([first, second], AGE)
     assert plain.values == ("Flu", "flu")
-    assert "1 sensitive value" in plain.notes[0]
+    assert "1 sensitive value" in plain.notes[0].words
 
 
 def test_absent_columns_are_as_if_suppressed(engine):
@@ -220,10 +220,10 @@ def test_missing_sensitive_values_follow_the_policy(engine):
     counted = replace(AGE, sensitive_nulls="category")
     said = understand([_read(engine, rows, columns=counted)], counted)
     assert said.values == ("x", None)
-    assert "count as a value" in said.notes[0]
+    assert "count as a value" in said.notes[0].words
     left_out = understand([_read(engine, rows)], AGE)
     assert left_out.values == ("x",)
-    assert "3 records" in left_out.notes[0]
+    assert "3 records" in left_out.notes[0].words
     other = replace(AGE, sensitive_missing=("x",))
     assert understand([_read(engine, rows, columns=other)], other).values == ("?", "NA")
 

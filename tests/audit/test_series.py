@@ -84,7 +84,7 @@ def test_naive_quarters_are_flagged_with_the_right_people(seed):
     n_below = 0
     for step, old, new in zip(owner.steps, shown, shown[1:], strict=False):
         groups = subtracted(old, new)
-        assert (step.classes, step.changed, step.told_by) == (len(old), len(groups), "counts")
+        assert (step.classes, step.changed, step.known_from) == (len(old), len(groups), "counts")
         for number, kind in enumerate(KINDS):
             own = [group[number] for group in groups.values() if group[number]]
             below = [group for group in own if len(group) < ELL]
@@ -164,15 +164,15 @@ def quarters(*tables):
 
 
 @pytest.mark.parametrize(
-    ("told", "told_by"),
+    ("told", "known_from"),
     [((1, 0), "manifest"), ((9, 0), "manifest"), ((0, 0), "counts"), ((2, 1), "counts"), ((3, 2), "")],
 )
-def test_a_manifest_hides_only_as_many_as_it_says(told, told_by):
+def test_a_manifest_hides_only_as_many_as_it_says(told, known_from):
     """One person came. Two more who came while two went would hide it; other numbers do not."""
     overlay = ReleaseReader(foreign=FOREIGN).gather(quarters((2, 2, 2, 2), (2, 2, 2, 3)))
     found = measure_series(overlay, OwnerSeries((0, 1), (None, told)), ELL)
-    assert found.steps[0].told_by == told_by
-    assert found.people_below == (1 if told_by else 0)
+    assert found.steps[0].known_from == known_from
+    assert found.people_below == (1 if known_from else 0)
 
 
 @pytest.mark.parametrize("named", [[[0, 0]], [[0, 1], [1, 2]], [[0]], [["x.csv", 1]]])

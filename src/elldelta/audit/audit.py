@@ -135,9 +135,9 @@ def audit(
         )
 
     def one(place: int) -> Audit:
-        own = None if limit is None else limit.for_column(place)
-        overlay = replace(reading, place=place).gather(releases, people, known, own)
-        wanted = _wanted(ell, overlay, own)
+        column_limit = None if limit is None else limit.for_column(place)
+        overlay = replace(reading, place=place).gather(releases, people, known, column_limit)
+        wanted = _wanted(ell, overlay, column_limit)
         totals = None
         if people is not None:
             totals = audit_targets(overlay, people, wanted, output=targets_output, overwrite=overwrite)
@@ -146,7 +146,7 @@ def audit(
                 overlay,
                 wanted,
                 model=known,
-                closeness=own,
+                closeness=column_limit,
                 contained=inside,
                 targets=totals,
                 owners=owners,
@@ -221,9 +221,9 @@ def audit_before(
     owners = find_series(given, named)
     answers = []
     for place in reading.sensitive_places(given):
-        own = None if limit is None else limit.for_column(place)
-        overlay = replace(reading, place=place).gather(given, limit=own)
-        answers.append(gate(overlay, _wanted(ell, overlay, own), own, owners, inside))
+        column_limit = None if limit is None else limit.for_column(place)
+        overlay = replace(reading, place=place).gather(given, limit=column_limit)
+        answers.append(gate(overlay, _wanted(ell, overlay, column_limit), column_limit, owners, inside))
     # Every sensitive column must hold; the first that does not, or that hangs on an answer, says why.
     return min(answers, key=lambda answer: (answer.holds, not answer.subtraction.is_open))
 
@@ -309,7 +309,7 @@ class ReleaseReader:
         columns, _, _ = self._described(found)
         return understand([self._read(item, columns) for item in found], columns)
 
-    def _face(self, schema: Schema) -> Schema:
+    def _one_column(self, schema: Schema) -> Schema:
         return schema.for_column(self.place) if schema.also_sensitive else schema
 
     def _published(self, item: Located) -> Published:
@@ -329,7 +329,7 @@ class ReleaseReader:
         given = None if self.schema is None else loaded(self.schema, Schema, read_schema)
         given = plan.schema if given is None and plan is not None else given
         schemas = [
-            (item.name, self._face(item.manifest.schema)) for item in found if item.manifest is not None
+            (item.name, self._one_column(item.manifest.schema)) for item in found if item.manifest is not None
         ]
         schemas += [] if given is None else [("the schema given", given)]
         schemas += [] if plan is None else [("the plan", plan.schema)]
@@ -337,14 +337,14 @@ class ReleaseReader:
         known = schemas[0][1] if schemas else None
         if known is not None:
             linked = described.quasi_identifiers or known.names
-            said = {
+            from_schema = {
                 column.name: rules_of(column) for column in known.quasi_identifiers if column.name in linked
             }
             described = replace(
                 described,
                 quasi_identifiers=linked,
                 sensitive=described.sensitive or known.sensitive.name,
-                rules={**said, **described.rules},  # what somebody says here comes first
+                rules={**from_schema, **described.rules},  # what somebody says here comes first
             )
         if not described.quasi_identifiers or not described.sensitive:
             raise DataError(

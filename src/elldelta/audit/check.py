@@ -137,8 +137,9 @@ def check(
             warnings = tuple(repeated_people(opened, others))
         read = count_release(opened, names, sensitive, progress=progress)
     shown = [value and value.strip() for value in values_shown(read.values, missing)]
-    spelt = one_spelling({value for value in shown if value is not None})
-    found = read.with_values([None if value is None else spelt[value] for value in shown], keep_missing=False)
+    spelling_of = one_spelling({value for value in shown if value is not None})
+    values = [None if value is None else spelling_of[value] for value in shown]
+    found = read.with_values(values, keep_missing=False)
     if not found.n_records:
         raise DataError("There is no record to check.", remedy="Check that this is the table that you meant.")
     counts = found.counts
@@ -168,9 +169,10 @@ def check(
 def _fewest_groups(counts: NDArray[np.int64], values: Sequence[str | None], groups: HierarchyRows) -> int:
     """The fewest groups of like values in any class."""
     leaves = groups.checked().rows
-    spelt = one_spelling({*(value for value in values if value is not None), *(row[0] for row in leaves)})
-    group_of = {spelt[row[0]]: row[1] for row in leaves}
-    strangers = sum(spelt[value or ""] not in group_of for value in values)
+    texts = {*(value for value in values if value is not None), *(row[0] for row in leaves)}
+    spelling_of = one_spelling(texts)
+    group_of = {spelling_of[row[0]]: row[1] for row in leaves}
+    strangers = sum(spelling_of[value or ""] not in group_of for value in values)
     if strangers:
         raise DataError(
             "Some sensitive values are in no group.",
@@ -178,8 +180,8 @@ def _fewest_groups(counts: NDArray[np.int64], values: Sequence[str | None], grou
             remedy="Add a line for each of them: value;group;...;root.",
         )
     numbers = {name: number for number, name in enumerate(dict.fromkeys(group_of.values()))}
-    own = np.array([numbers[group_of[spelt[value or ""]]] for value in values], dtype=np.int64)
-    return int(measures.class_diversities(counts, own).min())
+    value_groups = [numbers[group_of[spelling_of[value or ""]]] for value in values]
+    return int(measures.class_diversities(counts, np.array(value_groups, dtype=np.int64)).min())
 
 
 class _Persons:
@@ -191,9 +193,9 @@ class _Persons:
         who, kind = person_key(table, person), table.kind_of(sensitive)
         value = sql.identifier(sensitive)
         # One spelling per value, as values are read later: otherwise a person could count twice.
-        spelt = f"TRIM({value})" if kind == "text" else value
+        trimmed = f"TRIM({value})" if kind == "text" else value
         classes = [(sql.identifier(name), name) for name in names]
-        shown = sql.present(spelt, kind, missing)
+        shown = sql.present(trimmed, kind, missing)
         columns = (*classes, (shown, sensitive), (who, person))
         kinds = tuple(column for column in table.columns if column.name in (*names, sensitive, person))
         self.table = replace(

@@ -129,29 +129,29 @@ def evidence(
     folder, moment = Path(to), (now or dt.datetime.now(dt.UTC)).replace(microsecond=0)
     check_writable(folder, overwrite=False, folder=True)
     known, files = given_plan(plan, agency_key, to_use=False)
-    said = read_about(about, known)
+    answers = read_about(about, known)
     items, published = each_once(releases), each_once(published) if published else []
     sources = _sources([*files, *map(manifest_path, map(Path, items)), Path(about)])
     read: dict[str, Any] = {"csv_format": csv_format, "engine": engine, "progress": progress}
     opened = [open_published(item, **read) for item in items]
     verified = [verify_published(item, known) for item in opened]
-    is_near = any(face.closeness is not None for face in known.faces)
+    is_near = any(column.closeness is not None for column in known.faces)
     linked = audit(  # the strictest promise of all these releases counts, so no ell is named
         [*published, *items],
         closeness_to=known if is_near else None,
-        contained=contained_of(said["contained"]),
+        contained=contained_of(answers["contained"]),
         **read,
     )
     parts = [
-        {**_release_part(item, path, said["threshold"]), **found.to_dict()}
+        {**_release_part(item, path, answers["threshold"]), **found.to_dict()}
         for item, path, found in zip(opened, items, verified, strict=True)
     ]
-    is_answered = contained_of(said["contained"]) is not None
-    holds, verdict = _verdict(linked, parts, said["threshold"], is_answered=is_answered)
+    is_answered = contained_of(answers["contained"]) is not None
+    holds, verdict = _verdict(linked, parts, answers["threshold"], is_answered=is_answered)
     content = {
         "holds": holds,
         "verdict": verdict,
-        "about": said,
+        "about": answers,
         "made": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
         "software": f"elldelta {__version__}",
         "plan": _plan_part(known, files, is_checked=agency_key is not None),
@@ -191,34 +191,34 @@ def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
     """
     remedy = "Let a new form be written, and fill in all of it."
     try:
-        said = tomllib.loads(read_text(path, "form", remedy=remedy))
+        answers = tomllib.loads(read_text(path, "form", remedy=remedy))
     except (tomllib.TOMLDecodeError, RecursionError):  # or nested deeper than any form
         raise FileError(
             f"{os.fspath(path)} is not TOML.", found="It cannot be read.", remedy=remedy
         ) from None
-    wrong = [name for name in _TEXTS if not _is_text(said.get(name))]
-    wrong += [name for name in ("review", "expires") if type(said.get(name)) is not dt.date]
-    threshold = said.setdefault("threshold", THRESHOLD)
+    wrong = [name for name in _TEXTS if not _is_text(answers.get(name))]
+    wrong += [name for name in ("review", "expires") if type(answers.get(name)) is not dt.date]
+    threshold = answers.setdefault("threshold", THRESHOLD)
     if type(threshold) not in (int, float) or not 0.0 < threshold <= 1.0:
         wrong.append("threshold")
-    answer = said.get("contained", _UNANSWERED)
-    answers = [answer] if isinstance(answer, str) else answer
-    if not isinstance(answers, list) or not all(isinstance(each, str) for each in answers):
+    answer = answers.get("contained", _UNANSWERED)
+    names = [answer] if isinstance(answer, str) else answer
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         wrong.append("contained")
-        answers = []
-    said["contained"] = [each.strip() for each in answers if each.strip() not in ("", _UNANSWERED)]
-    reasons = said.get("quasi_identifiers")
+        names = []
+    answers["contained"] = [each.strip() for each in names if each.strip() not in ("", _UNANSWERED)]
+    reasons = answers.get("quasi_identifiers")
     reasons = reasons if isinstance(reasons, dict) else {}
     wrong += [f"quasi_identifiers.{name}" for name in plan.schema.names if not _is_text(reasons.get(name))]
-    signers = said.setdefault("signatures", [])
+    signers = answers.setdefault("signatures", [])
     if not isinstance(signers, list) or not all(map(_is_text, signers)):
         wrong.append("signatures")
-    unknown = sorted({*said} - {*_TEXTS, *_OTHERS} | {*reasons} - {*plan.schema.names})
+    unknown = sorted({*answers} - {*_TEXTS, *_OTHERS} | {*reasons} - {*plan.schema.names})
     if wrong or unknown:
         found = [f"Missing or not of the right kind: {', '.join(wrong)}."] if wrong else []
         found += [f"Not known here: {', '.join(unknown)}."] if unknown else []
         raise FileError(f"The form {os.fspath(path)} is not complete.", found=" ".join(found), remedy=remedy)
-    return {**said, "review": f"{said['review']}", "expires": f"{said['expires']}"}
+    return {**answers, "review": f"{answers['review']}", "expires": f"{answers['expires']}"}
 
 
 def verify_evidence(
@@ -242,14 +242,14 @@ def verify_evidence(
         raise damaged_signature(source)
     check_format(source, document.get("format"), FORMAT_VERSION)
     key = known.named(str(document.get("key_id")))
-    said = {name: document.get(name) for name in ("format", "evidence_digest", "files")}
-    if key is None or not holds(key, _PURPOSE, said, str(document.get("signature")), source):
+    signed = {name: document.get(name) for name in ("format", "evidence_digest", "files")}
+    if key is None or not holds(key, _PURPOSE, signed, str(document.get("signature")), source):
         raise RefusedError(
             f"{source} does not hold.",
             found="It was made with another key, or has been changed.",
             remedy="Ask whoever made the evidence for it once more.",
         )
-    problem = _unsigned(record, sealed["digest"], said)
+    problem = _unsigned(record, sealed["digest"], signed)
     if problem is not None:
         raise RefusedError(
             f"The evidence beside {record} is not what was signed.",
@@ -259,16 +259,16 @@ def verify_evidence(
     return {**content, "key_id": document["key_id"]}
 
 
-def _unsigned(record: Path, digest: str, said: Mapping[str, Any]) -> str | None:
+def _unsigned(record: Path, digest: str, signed: Mapping[str, Any]) -> str | None:
     """What of a folder a signature is not about, in words; None if it is about the record and all files."""
-    files = said["files"] if isinstance(said["files"], dict) else {}
-    if record.name != RECORD or digest != said["evidence_digest"] or RECORD not in files:
+    files = signed["files"] if isinstance(signed["files"], dict) else {}
+    if record.name != RECORD or digest != signed["evidence_digest"] or RECORD not in files:
         return f"{record.name} is not the record that was signed."
     others = sorted({path.name for path in record.parent.iterdir()} - {*files, SIGNATURE})
     if others:
         return f"{len(others)} files in the folder are not signed: {', '.join(map(repr, others[:3]))}."
-    for name, own in files.items():
-        if not (record.parent / name).is_file() or _file_digest(record.parent / name) != own:
+    for name, digest_signed in files.items():
+        if not (record.parent / name).is_file() or _file_digest(record.parent / name) != digest_signed:
             return f"{name} is missing, or has been changed."
     return None
 
@@ -353,7 +353,7 @@ def _release_part(item: Published, path: str | os.PathLike[str], threshold: floa
         "utility": None if manifest.utility is None else dict(manifest.utility),
         "moving": None if manifest.moving is None else dict(manifest.moving),
         "persons": None if persons is None else dict(persons),
-        "told": list(manifest.sentences),
+        "manifest_sentences": list(manifest.sentences),
         "software": manifest.software,
         "risk_highest": 1.0 / fewest if fewest else 0.0,
         # Of persons only the fewest of any class are known.
@@ -385,9 +385,9 @@ def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Pu
             remedy="Release with the ledger, or name the one that admitted them.",
             parameter="ledger",
         )
-    told = chain.to_dict()
+    document = chain.to_dict()
     names = ("promise", "conditions", "room_min", "classes_without_room", "classes", "sealed")
-    return {**{name: told[name] for name in names}, "lines": chain.n_lines, "head": chain.head}
+    return {**{name: document[name] for name in names}, "lines": chain.n_lines, "head": chain.head}
 
 
 def _write(
@@ -411,9 +411,9 @@ def _write(
         (staged / CRATE).write_bytes(as_bytes(_crate(staged, record, digests)))
         digests[CRATE] = _file_digest(staged / CRATE)
         if key is not None:
-            said = {"format": FORMAT_VERSION, "evidence_digest": record["digest"], "files": digests}
-            document = {"kind": _SIGNATURE_KIND, "algorithm": ALGORITHM, "key_id": key.id, **said}
-            document["signature"] = sign(key, _PURPOSE, said)
+            signed = {"format": FORMAT_VERSION, "evidence_digest": record["digest"], "files": digests}
+            document = {"kind": _SIGNATURE_KIND, "algorithm": ALGORITHM, "key_id": key.id, **signed}
+            document["signature"] = sign(key, _PURPOSE, signed)
             (staged / SIGNATURE).write_bytes(as_bytes(document))
 
 

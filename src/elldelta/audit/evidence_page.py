@@ -90,9 +90,9 @@ def _columns(record: Mapping[str, Any]) -> list[Block]:
 
 def _promise(record: Mapping[str, Any]) -> list[Block]:
     plan = record["plan"]
-    told = [{"text": text} for text in (plan["promise"], plan["past_promise"], _covered(record)) if text]
+    texts = (plan["promise"], plan["past_promise"], _covered(record))
     return [
-        *told,
+        *({"text": text} for text in texts if text),
         {"text": "What must be true for that:"},
         {"list": plan["conditions"]},
         {"text": _signed(plan)},
@@ -161,7 +161,7 @@ def _singling_out(record: Mapping[str, Any]) -> list[Block]:
         if item["persons"] is not None
     ]
     fewest, kind = min(sizes)
-    told = (
+    sentence = (
         f"Every class of these releases holds at least {fewest:,} {kind}: by the quasi-identifiers alone "
         f"nobody is told apart from {fewest - 1:,} others."
         if fewest > 1
@@ -170,7 +170,7 @@ def _singling_out(record: Mapping[str, Any]) -> list[Block]:
     )
     return [
         {"text": "Can one person's record be told apart from all others?"},
-        {"text": told},
+        {"text": sentence},
         {
             "text": "That shows nothing about people whose whole class shares a value. A value that occurs "
             "once in a class points at one record for whoever knows that value."
@@ -182,7 +182,7 @@ def _by_column(record: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]
     """What linking shows of each sensitive column, and the words to begin with where there are several."""
     linked = record["linked"]
     also = linked.get("also", ())
-    return [(f"Of '{own['column']}':" if also else "", own) for own in (linked, *also)]
+    return [(f"Of '{column['column']}':" if also else "", column) for column in (linked, *also)]
 
 
 def _linkability(record: Mapping[str, Any]) -> list[Block]:
@@ -201,11 +201,11 @@ def _linkability(record: Mapping[str, Any]) -> list[Block]:
         blocks.append({"text": f"{of} {together} {values}".strip()})
         blocks.append({"text": f"{of} {linked['subtraction']['words']}".strip()})
     if n_releases > 1:
-        said = "; ".join(record["about"]["contained"]) or "not answered"
+        answer = "; ".join(record["about"]["contained"]) or "not answered"
         blocks.append(
             {
                 "text": "Is one table's population, or a class of it, contained in another's? The "
-                f"publisher's answer: {said}."
+                f"publisher's answer: {answer}."
             }
         )
     return [
@@ -227,14 +227,14 @@ def _inference(record: Mapping[str, Any]) -> list[Block]:
             gain = f"from {percent(reading['share_before'])} to {after}"
             rows.append((reading["name"], largest, gain, reading["condition"]))
         near = linked["closeness"]
-        told = "No limit on shares (closeness) was promised." if near is None else f"Also, {near['words']}."
+        limit = "No limit on shares (closeness) was promised." if near is None else f"Also, {near['words']}."
         blocks += [
             *([{"text": of}] if of else []),
             {
                 "header": ("read by", "largest share", "largest gain", "a probability if"),
                 "rows": rows,
             },
-            {"text": told},
+            {"text": limit},
         ]
     text = (
         "The number of values that are left bounds what can be excluded, not how likely each of them is: "
@@ -313,8 +313,8 @@ def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
         *("release", "records published", "missing value", "outside the domain", "class not published"),
         *("planned classes published together", "information loss (NCP, 0 to 1)"),
     )
-    told = [f"{item['release']}: {' '.join(item['told'])}" for item in releases]
-    return [{"header": header, "rows": rows}, {"text": "What the manifests say:"}, {"list": told}]
+    sentences = [f"{item['release']}: {' '.join(item['manifest_sentences'])}" for item in releases]
+    return [{"header": header, "rows": rows}, {"text": "What the manifests say:"}, {"list": sentences}]
 
 
 def _ledger(ledger: Mapping[str, Any] | None) -> list[Block]:

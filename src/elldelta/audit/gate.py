@@ -130,16 +130,16 @@ class Gate(Displayed):
             return f"Do not publish: {self.series.words(self.ell)}."
         if not self.classes:
             return f"Do not publish: {self.subtraction.isolates}."
-        told = []
+        problems = []
         if below:
-            told.append(
+            problems.append(
                 f"{counted(len(below), 'class', 'classes')} of {self.before} would leave somebody "
                 f"with fewer than {self.ell} values, at worst {self.diversity_min}"
             )
         n_far = sum(item.too_far for item in self.classes)
         if n_far:
-            told.append(f"in {counted(n_far, 'class', 'classes')} of {self.before} {' '.join(close)}")
-        return f"Do not publish: {'; and '.join(told)}."
+            problems.append(f"in {counted(n_far, 'class', 'classes')} of {self.before} {' '.join(close)}")
+        return f"Do not publish: {'; and '.join(problems)}."
 
     def to_dict(self, *, public: bool = False) -> dict[str, Any]:
         """The answer as plain JSON values; for the public without labels and small counts."""
@@ -164,11 +164,12 @@ class Gate(Displayed):
         if not public:
             return document
         if not self.holds:  # without the number of classes
-            told = [f"somebody would be left with fewer than {self.ell} values"] if self.records_below else []
-            told += [item.words for item in (self.closeness,) if item is not None and not item.holds]
-            told += ["subtracting the last release shows too few values"] if self._isolates else []
-            told += [] if self.subtraction.holds else [self.subtraction.isolates]
-            document["verdict"] = f"Do not publish: {'; and '.join(told)}."
+            below = f"somebody would be left with fewer than {self.ell} values"
+            problems = [below] if self.records_below else []
+            problems += [item.words for item in (self.closeness,) if item is not None and not item.holds]
+            problems += ["subtracting the last release shows too few values"] if self._isolates else []
+            problems += [] if self.subtraction.holds else [self.subtraction.isolates]
+            document["verdict"] = f"Do not publish: {'; and '.join(problems)}."
         return for_the_public(document, "gate")
 
 
@@ -196,8 +197,8 @@ def gate(
         closeness, too_far = measure_closeness(overlay, limit, member_of=new)
     failing = np.flatnonzero((worst_after > 0) & ((worst_after < ell) | too_far))
     order = failing[np.argsort(worst_after[failing], kind="stable")]
-    own = next((owner for owner in owners if owner.places[-1] == new), None)
-    series = None if own is None else measure_series(overlay, own, ell, limit, only_last=True)
+    owner = next((owner for owner in owners if owner.places[-1] == new), None)
+    series = None if owner is None else measure_series(overlay, owner, ell, limit, only_last=True)
     return Gate(
         before=overlay.names[new],
         published=overlay.names[:new],

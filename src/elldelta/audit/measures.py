@@ -106,7 +106,7 @@ def summarize(
         assumptions=(
             *overlay.assumptions,
             *_same_content(overlay),
-            *([READ_FROM_COUNTS] if any(s.told_by == "counts" for own in series for s in own.steps) else []),
+            *([READ_FROM_COUNTS] if any(owner.is_read_from_counts for owner in series) else []),
         ),
         labels=overlay.labels,
         linkage=linkage,

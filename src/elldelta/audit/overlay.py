@@ -90,8 +90,8 @@ class Layer:
         n_each = n_each[examples]
         ends = np.cumsum(n_each)
         picked = np.repeat(starts[examples] - (ends - n_each), n_each) + np.arange(int(n_each.sum()))
-        own_starts = np.concatenate(([0], ends)).astype(np.int64)
-        return cls(name, labels, counts, row_of.reshape(-1).astype(np.int64), own_starts, class_of[picked])
+        row_starts = np.concatenate(([0], ends)).astype(np.int64)
+        return cls(name, labels, counts, row_of.reshape(-1).astype(np.int64), row_starts, class_of[picked])
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
@@ -116,8 +116,8 @@ class Layer:
         for place in range(len(self.labels[classes[0]])):
             found = dict.fromkeys(self.labels[number][place] or "(empty)" for number in classes)
             more = len(found) - _SHOWN_TOGETHER
-            told = list(found)[:_SHOWN_TOGETHER] + ([f"{more} more"] if more > 0 else [])
-            shown.append(" or ".join(told))
+            listed = list(found)[:_SHOWN_TOGETHER] + ([f"{more} more"] if more > 0 else [])
+            shown.append(" or ".join(listed))
         return tuple(shown)
 
 
@@ -185,8 +185,8 @@ class Overlay:
             columns=schema.names,
             values=schema.sensitive.value_labels,
             layers=tuple(
-                Layer.over_cells(item.name, item.labels, item.counts, len(every), (every, own))
-                for item, own in zip(published, cells, strict=True)
+                Layer.over_cells(item.name, item.labels, item.counts, len(every), (every, class_of))
+                for item, class_of in zip(published, cells, strict=True)
             ),
             linked=every,
             promised=max(item.manifest.ell for item in published),
@@ -251,7 +251,7 @@ class Overlay:
         columns = understanding.columns
         covers = [*releases, *bases]
         parts = [understanding.boxes(cover) for cover in covers]
-        codes = [own for own, _, _ in parts]
+        codes = [numbers for numbers, _, _ in parts]
         cells = arrange([column.runs for column in columns], np.concatenate(codes))
         offsets = np.cumsum([0, *map(len, codes)])
         owner = np.searchsorted(offsets, cells.classes, side="right") - 1
@@ -268,9 +268,10 @@ class Overlay:
                 np.add.at(merged, class_of, counts)
                 labels, counts = tuple(labels[example] for example in examples), merged
                 class_of = np.arange(len(examples), dtype=np.int64)
-            own = owner == number
-            keys = cells.cell_of[own] * max(len(counts), 1) + class_of[cells.classes[own] - offsets[number]]
-            pairs = np.divmod(np.unique(keys), max(len(counts), 1))
+            is_here = owner == number
+            n_classes = max(len(counts), 1)
+            keys = cells.cell_of[is_here] * n_classes + class_of[cells.classes[is_here] - offsets[number]]
+            pairs = np.divmod(np.unique(keys), n_classes)
             shown.append(Layer.over_cells(release.name, labels, counts, cells.n_cells, pairs))
         linked = np.flatnonzero(cells.is_named)
         base_of = _base_of(shown.pop()) if bases else None
@@ -287,7 +288,9 @@ class Overlay:
                 *_overlaps(shown, int((~cells.is_named).sum())),
                 *understanding.notes,
             ),
-            labels=_meanings(understanding) if any(item.told_by == "labels" for item in releases) else (),
+            labels=_meanings(understanding)
+            if any(item.described_by == "labels" for item in releases)
+            else (),
             schema=schema,
             places=(understanding, cells),
             base_of=base_of,
@@ -301,13 +304,13 @@ class Overlay:
         """
         if self.schema is None:
             return None if self.places is None else _by_first_part(self.sensitive, self.places[0].values)
-        own = self.schema.sensitive.value_groups
-        if own is None or self.places is None:
-            return own
+        groups = self.schema.sensitive.value_groups
+        if groups is None or self.places is None:
+            return groups
         # Labels may show values that the schema does not have: each is a group by itself.
-        known = dict(zip(sensitive_texts(self.schema), own.tolist(), strict=True))
+        known = dict(zip(sensitive_texts(self.schema), groups.tolist(), strict=True))
         found = self.places[0].values
-        return np.array([known.get(value, own.size + place) for place, value in enumerate(found)])
+        return np.array([known.get(value, groups.size + place) for place, value in enumerate(found)])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -400,9 +403,9 @@ class Overlay:
 def _bases(plan: Plan, columns: ForeignColumns) -> ReadRelease:
     """The classes of a plan, as a release that shows nothing."""
     schema = plan.schema
-    own = [name if name in schema.names else None for name in columns.quasi_identifiers]
+    names = [name if name in schema.names else None for name in columns.quasi_identifiers]
     counts = np.zeros((plan.n_classes, schema.n_values), dtype=np.int64)
-    return ReadRelease.from_classes("the plan", schema, plan.classes, counts, own)
+    return ReadRelease.from_classes("the plan", schema, plan.classes, counts, names)
 
 
 def _base_of(shown: Layer) -> NDArray[np.int64]:
@@ -441,17 +444,20 @@ def check_schemas(described: Sequence[tuple[str, Schema]]) -> None:
 
 def _source_of_meaning(releases: Sequence[ReadRelease]) -> Assumption:
     """What says what the releases show; without any, manifests do."""
-    by = {kind: [item.name for item in releases if item.told_by == kind] for kind in ("schema", "labels")}
-    if len(by["labels"]) == len(releases) > 0:
+    labels, by_schema = (
+        [item.name for item in releases if item.described_by == kind] for kind in ("labels", "schema")
+    )
+    if len(labels) == len(releases) > 0:
         words = "The labels of the releases mean what is listed; no manifest or schema says so."
-    elif by["labels"]:
+    elif labels:
         words = (
-            f"{', '.join(by['labels'])}: the labels mean what is listed; no manifest says so. The classes of "
+            f"{', '.join(labels)}: the labels mean what is listed; no manifest says so. The classes of "
             "the other releases are those of their manifests, with which their content was compared."
         )
-    elif by["schema"]:
-        listed = ", ".join(by["schema"])
-        words = f"{listed}: no manifest was there; the labels were understood by the schema given."
+    elif by_schema:
+        words = (
+            f"{', '.join(by_schema)}: no manifest was there; the labels were understood by the schema given."
+        )
     else:
         words = "Every release is the one that its manifest describes: its content was compared."
     return Assumption(words)

@@ -33,7 +33,18 @@ _COUNTS = {
 """What is rounded up, per part of a document."""
 _SHARES = {"baseline", "guess_mean", "guess_mean_max", "surest_share", "distance", "bound"}
 _WORDS = {
-    *("name", "column", "verdict", "surest", "condition", "source", "without", "before", "after", "told_by"),
+    *(
+        "name",
+        "column",
+        "verdict",
+        "surest",
+        "condition",
+        "source",
+        "without",
+        "before",
+        "after",
+        "known_from",
+    ),
     *("status", "because"),
     *("public", "holds", "values_hold", "is_exact"),
     *("reference", "words", "note", "is_complete", "sensitive", "software"),
@@ -57,8 +68,8 @@ def _public(key: str, value: Any, part: str) -> Any:  # noqa: ANN401 (whatever a
     if isinstance(value, dict):
         return for_the_public(value, key)
     if isinstance(value, list):
-        told = value if key in _LISTS else []
-        return [for_the_public(item, key) if isinstance(item, dict) else item for item in told]
+        items = value if key in _LISTS else []
+        return [for_the_public(item, key) if isinstance(item, dict) else item for item in items]
     if value is None:
         return None
     if key in _COUNTS.get(part, ()):

@@ -111,19 +111,19 @@ class ForeignColumns:
                 remedy="Name releases as their files are called.",
             )
 
-    def own_names(self, release: str, columns: Collection[str]) -> list[str | None]:
+    def names_in(self, release: str, columns: Collection[str]) -> list[str | None]:
         """What a release calls each quasi-identifier and the sensitive column; None for an absent one."""
-        names = {own: common for other, own, common in self.names if not other and own in columns}
-        names |= {own: common for other, own, common in self.names if other == release}
-        own_name = {common: own for own, common in names.items()}
-        if len(own_name) < len(names):
+        names = {here: common for other, here, common in self.names if not other and here in columns}
+        names |= {here: common for other, here, common in self.names if other == release}
+        name_here = {common: here for here, common in names.items()}
+        if len(name_here) < len(names):
             raise ParameterError(
                 f"Two columns of {release} have the same common name.",
                 remedy="Give every column its own common name.",
             )
         absent = {column for other, column in self.absent if other == release}
         linked = (*self.quasi_identifiers, self.sensitive)
-        unknown = [column for column in (*own_name, *absent) if column not in linked]
+        unknown = [column for column in (*name_here, *absent) if column not in linked]
         if unknown or self.sensitive in absent:
             raise ParameterError(
                 f"The columns of {release} are mapped to names that are not linked.",
@@ -132,7 +132,7 @@ class ForeignColumns:
             )
         if absent.issuperset(self.quasi_identifiers):
             raise ParameterError(f"The release {release} has no column to link by.", found="All are absent.")
-        return [None if column in absent else own_name.get(column, column) for column in linked]
+        return [None if column in absent else name_here.get(column, column) for column in linked]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class ReadRelease:
         counts: Records by class and sensitive value.
         boxes: Labels of which each names a part of a class, and all of them the whole.
         class_of: The class of each box; None if every class is one box, so that equal ones are one class.
-        told_by: What says what it shows.
+        described_by: What says what it shows.
         ell: What its manifest promises.
         n_left_out: Records without a sensitive value, which are not counted.
         plan_digest: The plan that its manifest names.
@@ -158,7 +158,7 @@ class ReadRelease:
     counts: NDArray[np.int64]
     boxes: tuple[Labels, ...]
     class_of: NDArray[np.int64] | None = None
-    told_by: Literal["manifest", "schema", "labels"] = "labels"
+    described_by: Literal["manifest", "schema", "labels"] = "labels"
     ell: int | None = None
     n_left_out: int = 0
     plan_digest: str | None = None
@@ -172,14 +172,14 @@ class ReadRelease:
     def from_published(cls, published: Published, columns: ForeignColumns) -> ReadRelease:
         """A release whose classes its manifest tells, cut into boxes that labels can name."""
         schema = published.schema
-        own = columns.own_names(published.name, schema.columns)
-        if own[-1] != schema.sensitive.name:
+        names = columns.names_in(published.name, schema.columns)
+        if names[-1] != schema.sensitive.name:
             raise ParameterError(
                 f"The sensitive column of {published.name} is another one.",
                 found=f"It is {schema.sensitive.name!r}, by its manifest.",
                 remedy="Name the same sensitive column for all releases, or map it.",
             )
-        read = cls.from_classes(published.name, schema, published.classes, published.counts, own[:-1])
+        read = cls.from_classes(published.name, schema, published.classes, published.counts, names[:-1])
         return replace(read, ell=published.manifest.ell, plan_digest=published.manifest.plan_digest)
 
     @classmethod
@@ -189,23 +189,23 @@ class ReadRelease:
         schema: Schema,
         classes: Classes,
         counts: NDArray[np.int64],
-        own: Sequence[str | None],
+        names: Sequence[str | None],
     ) -> ReadRelease:
         """Classes of a schema, by its own names of the columns, cut into boxes that labels can name."""
         from elldelta.plan.classes import class_labels
         from elldelta.plan.common_cells import boxes_of
 
         lows, highs, class_of = boxes_of(schema, classes)
-        boxes, shown, told = [], [], list(zip(*class_labels(schema, classes), strict=True))
-        for column_name in own:
+        boxes, shown, class_label = [], [], list(zip(*class_labels(schema, classes), strict=True))
+        for column_name in names:
             if column_name is None:
                 boxes.append([EVERYTHING] * len(lows))
                 shown.append((EVERYTHING,) * len(counts))
                 continue
             column, place = schema.quasi_identifier(column_name), schema.names.index(column_name)
-            spelt = column.labels(lows[:, place], highs[:, place])
-            boxes.append([column.whole if label == EVERYTHING else label for label in spelt])
-            shown.append(told[place])
+            box_labels = column.labels(lows[:, place], highs[:, place])
+            boxes.append([column.whole if label == EVERYTHING else label for label in box_labels])
+            shown.append(class_label[place])
         labels, parts = tuple(zip(*shown, strict=True)), tuple(zip(*boxes, strict=True))
         values = sensitive_texts(schema)
         return cls(name, labels, values, counts, parts, class_of, "manifest")
@@ -229,8 +229,8 @@ def read_release(
     """
     if not columns.quasi_identifiers:
         raise ParameterError("Releases are linked by their label columns.", found="None was named.")
-    *own, sensitive = columns.own_names(name, table.names)
-    present = [column for column in own if column is not None]
+    *names, sensitive = columns.names_in(name, table.names)
+    present = [column for column in names if column is not None]
     counted = count_release(table, present, str(sensitive), progress=progress)
     counts_missing = columns.sensitive_nulls == "category"
     if schema is None:
@@ -240,7 +240,7 @@ def read_release(
         counts_missing |= schema.sensitive.has_missing
     found = counted.with_values(values, keep_missing=columns.sensitive_nulls != "suppress" or counts_missing)
     n_left_out = counted.n_records - found.n_records
-    places = [None if column is None else present.index(column) for column in own]
+    places = [None if column is None else present.index(column) for column in names]
     labels = tuple(
         tuple(EVERYTHING if place is None else row[place] for place in places) for row in found.labels
     )
@@ -262,7 +262,7 @@ def read_release(
         found.values,
         found.counts,
         boxes,
-        told_by="schema",
+        described_by="schema",
         n_left_out=n_left_out,
     )
 
@@ -303,10 +303,10 @@ class BackgroundKnowledge:
                     remedy="Give numbers, dates or texts.",
                 )
             coded = cells.fill_null(EVERYTHING).dictionary_encode()
-            said = (rules or {}).get(name, ColumnRules())
-            unknown = {*MISSING_TOKENS, *said.missing} - {*said.values}
-            own = coded.dictionary.to_pylist()
-            texts.append(tuple(EVERYTHING if text.strip(" ") in unknown else text for text in own))
+            column_rules = (rules or {}).get(name, ColumnRules())
+            unknown = {*MISSING_TOKENS, *column_rules.missing} - {*column_rules.values}
+            distinct = coded.dictionary.to_pylist()
+            texts.append(tuple(EVERYTHING if text.strip(" ") in unknown else text for text in distinct))
             codes.append(coded.indices.to_numpy(zero_copy_only=False))
         return cls(tuple(texts), np.stack(codes, axis=1).astype(np.int64))
 
@@ -349,15 +349,15 @@ class Understanding:
         for column in self.columns:
             together = [each for each in column.meanings if each.is_plain and not each.problem]
             others = [each for each in column.meanings if not each.is_plain or each.problem]
-            for own in (together, *([each] for each in others)):
-                if own:
-                    first, is_plain = own[0], own is together
+            for meanings in (together, *([each] for each in others)):
+                if meanings:
+                    first, is_plain = meanings[0], meanings is together
                     yield {
                         "column": column.name,
                         "label": first.label if first.may_be_shown and not is_plain else None,
-                        "labels": len(own),
+                        "labels": len(meanings),
                         "meaning": "values themselves" if is_plain else first.meaning,
-                        "releases": max(each.n_releases for each in own),
+                        "releases": max(each.n_releases for each in meanings),
                         "problem": first.problem,
                     }
 
@@ -402,12 +402,12 @@ class Understanding:
         Raises:
             DataError: Lists the labels that are written like generalized ones, and counts the others.
         """
-        told = [_told(column) for column in self.columns if column.problems]
-        if told:
+        problems = [_problems_of(column) for column in self.columns if column.problems]
+        if problems:
             n_labels = sum(len(column.problems) for column in self.columns)
             raise DataError(
                 f"{counted(n_labels, 'label')} cannot be understood without doubt.",
-                found=" ".join(told),
+                found=" ".join(problems),
                 remedy="Say what the column holds (number, date or text), what separators and empty cells "
                 "mean, or give its hierarchy.",
             )
@@ -466,23 +466,24 @@ def _sensitive(
         for values in (known, *(release.values for release in releases))
     ]
     n_missing = 0
-    for release, own in zip(releases, texts[1:], strict=True):
-        n_missing += int(release.counts[:, [value is None for value in own]].sum())
+    for release, values in zip(releases, texts[1:], strict=True):
+        n_missing += int(release.counts[:, [value is None for value in values]].sum())
     if n_missing and nulls == "refuse" and None not in known:
         raise DataError(
             "Sensitive values are missing.",
             found=f"{counted(n_missing, 'record')} of the releases have none.",
             remedy="Complete the releases, or say that missing is a value (sensitive nulls: category).",
         )
-    spelt = one_spelling({value for own in texts for value in own if value is not None})
+    spelling_of = one_spelling({value for values in texts for value in values if value is not None})
     # Those of the schema in its order, then the others; a missing one comes last.
-    in_order = [spelt[value] for value in texts[0] if value is not None] + sorted(spelt.values())
+    in_order = [spelling_of[value] for value in texts[0] if value is not None] + sorted(spelling_of.values())
     distinct: list[str | None] = [*dict.fromkeys(in_order)]
-    if any(value is None for own in texts for value in own):
+    if any(value is None for values in texts for value in values):
         distinct.append(None)
     place = {value: index for index, value in enumerate(distinct)}
     known_of, *value_of = (
-        np.array([place[None if v is None else spelt[v]] for v in own], dtype=np.int64) for own in texts
+        np.array([place[None if v is None else spelling_of[v]] for v in values], dtype=np.int64)
+        for values in texts
     )
     n_folded = sum(n > 1 for n in Counter(str(value).casefold() for value in distinct).values())
     notes = []
@@ -521,7 +522,7 @@ def missing_counts(assumptions: Iterable[Assumption]) -> str:
     return " A missing value counts as one of them." if counts else ""
 
 
-def _told(column: LabelColumn) -> str:
+def _problems_of(column: LabelColumn) -> str:
     shown = [f"{each.label!r} ({each.problem})" for each in column.problems if each.may_be_shown]
     hidden = Counter(each.problem for each in column.problems if not each.may_be_shown)
     shown += [f"{counted(n, 'other label')} ({problem})" for problem, n in hidden.items()]

@@ -295,10 +295,10 @@ class Audit(Displayed):
             columns = (replace(self, also=()), *self.also)
             return " ".join(f"{column.sensitive}: {column.surest}" for column in columns if column.surest)
         alone = len(self.releases) == 1
-        told = surest_words(self.readings, self.reference, self.baseline, alone=alone)
-        if told and self.closeness is None:
-            told += " No limit on shares was asked for (closeness)."
-        return told
+        words = surest_words(self.readings, self.reference, self.baseline, alone=alone)
+        if words and self.closeness is None:
+            words += " No limit on shares was asked for (closeness)."
+        return words
 
     @property
     def next_steps(self) -> list[str]:
@@ -488,5 +488,5 @@ def _lists(values: Any) -> Any:  # noqa: ANN401 (tuples of tuples, however deep)
 
 
 def _curve_point(point: CurvePoint) -> dict[str, Any]:
-    told = asdict(point)
-    return {"releases": told.pop("n_releases"), **told}
+    document = asdict(point)
+    return {"releases": document.pop("n_releases"), **document}

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from elldelta.audit.shares import ClosenessLimit
     from elldelta.core.linkage import ReleasedCounts
     from elldelta.release import Located
+    from elldelta.release.manifest import Manifest
 
 READ_FROM_COUNTS = Assumption(
     "Who came, went and stayed is read from the counts: in a class nobody is taken to have come with a value "
@@ -51,16 +52,16 @@ class OwnerSeries:
 
     Attributes:
         places: Their places among all releases.
-        told: For each of them how many records came and went since the one before, by its manifest; None
+        changes: For each of them how many records came and went since the one before, by its manifest; None
             where no manifest says so.
     """
 
     places: tuple[int, ...]
-    told: tuple[tuple[int, int] | None, ...]
+    changes: tuple[tuple[int, int] | None, ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class SeriesStep:
     """What subtracting one release of an owner from the next one shows.
 
     Attributes:
@@ -68,7 +69,7 @@ class Step:
         after: The next one.
         classes: Classes that both show, or unions of classes where those have changed.
         changed: Those that hold other records than before.
-        told_by: What tells who came from who stayed: the "manifest", which fits the counts; the "counts"
+        known_from: What tells who came from who stayed: the "manifest", which fits the counts; the "counts"
             alone, on a condition (`READ_FROM_COUNTS`), also where a manifest says too little to hide all
             small groups; or "" where the manifest says that they do not.
         came: Of those who came: groups, people, those in groups of fewer than ell values, and the fewest.
@@ -80,7 +81,7 @@ class Step:
     after: str
     classes: int
     changed: int
-    told_by: str
+    known_from: str
     came: dict[str, int | None]
     went: dict[str, int | None]
     stayed: dict[str, int | None]
@@ -102,13 +103,18 @@ class SeriesResult:
     """
 
     releases: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SeriesStep, ...]
     diversity_min: int | None
     groups_below: int
     people_below: int
     smallest: tuple[IsolatedGroup, ...]
     distance: float | None = None
     people_far: int = 0
+
+    @property
+    def is_read_from_counts(self) -> bool:
+        """Whether only counts tell who came and went, at some step."""
+        return any(step.known_from == "counts" for step in self.steps)
 
     def words(self, ell: int) -> str:
         """What was found where it is too little."""
@@ -137,13 +143,20 @@ def find_series(found: Sequence[Located], named: Sequence[Sequence[int]] = ()) -
         if manifest is not None and manifest.ledger is not None and place not in spoken_for:
             owner = (manifest.plan_digest, manifest.ledger["owner"])
             known.setdefault(owner, []).append((manifest.ledger["sequence"], place))
-    series = [*map(list, named), *([place for _, place in sorted(own)] for own in known.values())]
-    told: list[tuple[int, int] | None] = []
-    for manifest in manifests:
-        update = None if manifest is None else manifest.update
-        numbers = None if update is None else (update.get("records_joined"), update.get("records_left"))
-        told.append(None if numbers is None or None in numbers else numbers)  # type: ignore[arg-type]
-    return [OwnerSeries(tuple(own), tuple(told[place] for place in own)) for own in series if len(own) > 1]
+    series = [*map(list, named), *([place for _, place in sorted(places)] for places in known.values())]
+    return [
+        OwnerSeries(tuple(places), tuple(_changes(manifests[place]) for place in places))
+        for places in series
+        if len(places) > 1
+    ]
+
+
+def _changes(manifest: Manifest | None) -> tuple[int, int] | None:
+    """How many records came and went since the release before, by the manifest."""
+    if manifest is None or manifest.update is None:
+        return None
+    joined, left = (manifest.update.get(name) for name in ("records_joined", "records_left"))
+    return (joined, left) if isinstance(joined, int) and isinstance(left, int) else None
 
 
 def check_series(named: Sequence[Sequence[int]]) -> None:
@@ -189,7 +202,7 @@ def measure_series(
     else:
         cells, reference_of, weights = references(overlay, limit)
     steps = [
-        _Compared(cells, owner.places[: number + 1], owner.told[number], ell, overlay.groups)
+        _Compared(cells, owner.places[: number + 1], owner.changes[number], ell, overlay.groups)
         for number in range(1, len(owner.places))
     ]
     looked_at = steps[-1:] if only_last else steps
@@ -225,7 +238,7 @@ class _Compared:
         self,
         cells: Sequence[ReleasedCounts],
         places: Sequence[int],
-        told: tuple[int, int] | None,
+        n_changes: tuple[int, int] | None,
         ell: int,
         groups: NDArray[np.int64] | None,
     ) -> None:
@@ -234,7 +247,7 @@ class _Compared:
 
         *earlier, new = places
         rows = [cells[place].partition.class_of.astype(np.int64) for place in places]
-        shown = [np.any(cells[at].counts[own], axis=1) for at, own in zip(places, rows, strict=True)]
+        shown = [np.any(cells[at].counts[row], axis=1) for at, row in zip(places, rows, strict=True)]
         last = np.full(len(rows[0]), -1)
         for number in range(len(earlier)):
             last[shown[number]] = number
@@ -267,14 +280,14 @@ class _Compared:
         self.went = np.maximum(held - holds, 0)
         self.changed = np.any(holds != held, axis=1)
         self.stayed = np.minimum(holds, held) * self.changed[:, np.newaxis]
-        self.told_by = "counts"
-        if told is not None:
+        self.known_from = "counts"
+        if n_changes is not None:
             # Who came and went with one value is in neither difference; a class that is new or gone is told.
-            n_hidden = min(told[0] - int(self.came.sum()), told[1] - int(self.went.sum()))
+            n_hidden = min(n_changes[0] - int(self.came.sum()), n_changes[1] - int(self.went.sum()))
             if n_hidden == 0:
-                self.told_by = "manifest"
+                self.known_from = "manifest"
             elif n_hidden >= self._least_hidden(ell, groups):
-                self.told_by = ""
+                self.known_from = ""
         self._places = int(earlier[-1]), new
 
     def _least_hidden(self, ell: int, groups: NDArray[np.int64] | None) -> int:
@@ -297,30 +310,34 @@ class _Compared:
     def possible(self, kind: str, n_cells: int) -> NDArray[np.bool_]:
         """The values that somebody of a kind may have, per cell; all where nothing has changed."""
         group = dict(self._groups())[kind]
-        shown = group > 0 if self.told_by else (group > 0) | (self.stayed > 0)
+        shown = group > 0 if self.known_from else (group > 0) | (self.stayed > 0)
         found = np.ones((n_cells, group.shape[1]), dtype=np.bool_)
         found[self._cells] = shown[self._part] | ~self.changed[self._part][:, np.newaxis]
         return found
 
-    def described(self, overlay: Overlay, ell: int) -> Step:
+    def described(self, overlay: Overlay, ell: int) -> SeriesStep:
         """The step in numbers."""
-        told = {}
+        numbers = {}
         for kind, group in self._groups():
             values, people = n_groups_left(group > 0, overlay.groups), group.sum(axis=1)
-            below = (values > 0) & (values < ell) & bool(self.told_by)
-            told[kind] = {
+            below = (values > 0) & (values < ell) & bool(self.known_from)
+            numbers[kind] = {
                 "groups": int((values > 0).sum()),
                 "people": int(people.sum()),
                 "groups_below": int(below.sum()),
                 "people_below": int(people[below].sum()),
-                "values_min": int(values[values > 0].min()) if bool(self.told_by) and values.any() else None,
+                "values_min": int(values[values > 0].min())
+                if bool(self.known_from) and values.any()
+                else None,
             }
         before, after = (overlay.names[place] for place in self._places)
-        return Step(before, after, len(self.changed), int(self.changed.sum()), self.told_by, **told)
+        return SeriesStep(
+            before, after, len(self.changed), int(self.changed.sum()), self.known_from, **numbers
+        )
 
     def below(self, overlay: Overlay, ell: int) -> Iterator[IsolatedGroup]:
         """The groups with fewer than ell values."""
-        if not self.told_by:
+        if not self.known_from:
             return
         names = overlay.names[self._places[0]], overlay.names[self._places[1]]
         for kind, group in self._groups():
@@ -329,8 +346,8 @@ class _Compared:
                 labels = tuple(
                     tuple(
                         overlay.label(*point)
-                        for point, own in zip(points, parts.tolist(), strict=True)
-                        if own == part
+                        for point, member_of in zip(points, parts.tolist(), strict=True)
+                        if member_of == part
                     )
                     for points, parts in ((self._old, self._old_part), (self._new, self._new_part))
                 )
@@ -342,16 +359,16 @@ class _Compared:
         """Total variation between the shares of each group and its references, exactly; and its people."""
         from fractions import Fraction
 
-        if not self.told_by:
+        if not self.known_from:
             return
         pairs = np.unique(np.stack([self._part, reference_of[self._cells]], axis=1), axis=0)
         for _, group in self._groups():
             furthest: dict[int, Fraction] = {}
             for part, reference in pairs.tolist():
-                own, other = group[part].astype(object), weights[reference].astype(object)
-                n, total = int(own.sum()), int(other.sum())
+                shown, other = group[part].astype(object), weights[reference].astype(object)
+                n, total = int(shown.sum()), int(other.sum())
                 if n:
-                    apart = Fraction(int(np.abs(own * total - other * n).sum()), 2 * n * total)
+                    apart = Fraction(int(np.abs(shown * total - other * n).sum()), 2 * n * total)
                     furthest[part] = max(apart, furthest.get(part, apart))
             yield from ((one, int(group[part].sum())) for part, one in furthest.items())
 

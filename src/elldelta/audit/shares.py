@@ -100,7 +100,7 @@ class ClosenessLimit:
         is_path = isinstance(reference, str | os.PathLike)
         if isinstance(reference, Plan) or (is_path and Path(reference).suffix == ".json"):
             plan = loaded(reference, Plan, read_plan)
-            near = [face.closeness for face in plan.faces if face.closeness is not None]
+            near = [column.closeness for column in plan.faces if column.closeness is not None]
             if not near:
                 raise ParameterError(
                     "The plan says nothing that shares could be close to.",
@@ -126,10 +126,10 @@ class ClosenessLimit:
         """The same for one of several sensitive columns: its own promise, or None if there is none."""
         if self.plan is None or not self.plan.also:
             return self
-        face = self.plan.faces[place]
-        return (
-            None if face.closeness is None else replace(self, allowed=face.closeness.exact_limit, plan=face)
-        )
+        column = self.plan.faces[place]
+        if column.closeness is None:
+            return None
+        return replace(self, allowed=column.closeness.exact_limit, plan=column)
 
     @property
     def words(self) -> str:
@@ -278,18 +278,18 @@ def measure_closeness(
 
 
 def _note(overlay: Overlay, *, is_complete: bool) -> str:
-    told = []
+    notes = []
     if not is_complete:
-        told.append(
+        notes.append(
             "There are too many groups of releases to ask each: the verdict is that of a bound, which can be "
             "larger than any distance."
         )
     if not overlay.is_disjoint:
-        told.append(
+        notes.append(
             "Where classes overlap or records are suppressed, the counts of all classes around a person are "
             "added up. Somebody who knows in which of them the person is can be led further."
         )
-    return " ".join(told)
+    return " ".join(notes)
 
 
 def _far(
@@ -334,8 +334,8 @@ def references(
     if limit.model is None:
         return cells, np.zeros(n_cells, dtype=np.int64), _pooled(overlay)[np.newaxis]
     rows, counts = overlay.model_rows(limit.model)
-    own = np.stack([item.partition.class_of for item in cells], axis=1)
-    _, place = np.unique(np.concatenate((own, rows)), axis=0, return_inverse=True)
+    classes = np.stack([item.partition.class_of for item in cells], axis=1)
+    _, place = np.unique(np.concatenate((classes, rows)), axis=0, return_inverse=True)
     place = place.reshape(-1)
     table = np.zeros((int(place.max()) + 1, counts.shape[1]), dtype=np.int64)
     np.add.at(table, place[n_cells:], counts)
@@ -373,10 +373,10 @@ def inference_risks(
         ),
         InferenceRisk("Bayes' rule", drawn, gain_by_bayes(cells, reference_of, weights, masses)),
     )
-    told = weights
+    overall = weights
     if against.model is not None:
-        told = overlay.model_rows(against.model)[1].sum(axis=0)[np.newaxis]
-    return readings, against.words, float(reference_shares(told).max()) if told.any() else 0.0
+        overall = overlay.model_rows(against.model)[1].sum(axis=0)[np.newaxis]
+    return readings, against.words, float(reference_shares(overall).max()) if overall.any() else 0.0
 
 
 def surest_words(

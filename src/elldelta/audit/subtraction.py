@@ -197,25 +197,25 @@ class Subtraction:
                 f"{head} No release minus another isolates a group that shows fewer than {self.below} values."
             )
         if self.status == "found":
-            told = f"One population is said to be contained in the other, and {self.isolates}."
+            words = f"One population is said to be contained in the other, and {self.isolates}."
         else:
-            told = f"If {self.condition}, {self.isolates}."
-            told += {
+            words = f"If {self.condition}, {self.isolates}."
+            words += {
                 "unanswered": " Counts allow it; nobody has said whether it is so.",
                 "denied": " Counts allow it; by the answer that was given it is not so.",
                 "affirmed": " Counts allow it; by the answer and the numbers of records shown it is the "
                 "other way round.",
             }.get(self.because, "")
-        return f"{head} {told}" + (f" {n_left:,} pairs were not tried." if n_left else "")
+        return f"{head} {words}" + (f" {n_left:,} pairs were not tried." if n_left else "")
 
     def to_dict(self, *, labels: bool) -> dict[str, Any]:
         """Plain JSON values; labels of classes only where they may be shown."""
-        told = [pair for pair in self.pairs if pair.status == self.status]
+        pairs = [pair for pair in self.pairs if pair.status == self.status]
         return {
             **asdict(self),
             "words": self.words,
-            "groups_below": sum(pair.groups_below for pair in told),
-            "records_below": sum(pair.records_below for pair in told),
+            "groups_below": sum(pair.groups_below for pair in pairs),
+            "records_below": sum(pair.records_below for pair in pairs),
             "diversity_min": self.diversity_min,
             "pairs": [{**asdict(pair), "releases": list(pair.releases)} for pair in self.pairs],
             "smallest": [{**asdict(item), "labels": item.labels if labels else []} for item in self.smallest],
@@ -266,7 +266,7 @@ def subtract(
         DataError: A population is said to be contained in another, and their counts exclude it, or classes
             of a release overlap.
     """
-    said = {pair for group in contained or () for pair in combinations(sorted(set(group)), 2)}
+    affirmed = {pair for group in contained or () for pair in combinations(sorted(set(group)), 2)}
     known = {pair for places in series for pair in combinations(sorted(places), 2)}
     every = [
         pair for pair in combinations(range(len(overlay.layers)), 2) if member_of is None or member_of in pair
@@ -274,13 +274,13 @@ def subtract(
     below = max(ell, 2)
     order = {status: place for place, status in enumerate(get_args(Status))}
     pairs, groups = [], []
-    for number, (one, other) in enumerate(sorted(every, key=lambda pair: pair not in said)):
+    for number, (one, other) in enumerate(sorted(every, key=lambda pair: pair not in affirmed)):
         answer: Because = "unanswered" if contained is None else "denied"
         pair = (one, other)
-        if pair in said:
+        if pair in affirmed:
             answer = "affirmed"
             _check_contained(overlay, pair)
-        is_beyond = number >= _MOST_PAIRS and pair not in said
+        is_beyond = number >= _MOST_PAIRS and pair not in affirmed
         because: Because | None = "too many pairs" if is_beyond else None
         if any(overlay.layers[place].n_overlapping for place in pair):
             because = "overlap"
@@ -288,8 +288,8 @@ def subtract(
             names = overlay.names[one], overlay.names[other]
             pairs.append(SubtractedPair(names, "not tried", because))
             continue
-        told, found = _subtracted(overlay, pair, answer, below, is_series=pair in known)
-        pairs.append(told)
+        result, found = _subtracted(overlay, pair, answer, below, is_series=pair in known)
+        pairs.append(result)
         groups += [
             (order[status], item.diversity, item.records, pair, item, status) for item, status in found
         ]
@@ -310,11 +310,12 @@ def _subtracted(
         if not (is_series and item.whole)
     ]
     sizes = [int(overlay.layers[place].counts.sum()) for place in pair]
-    status: dict[bool, Literal["found", "possible"]] = {True: "found", False: "possible"}
-    judged = [(item, status[answer == "affirmed" and _follows(item, sizes)]) for item in isolated]
-    told = [item for item, own in judged if own == "found"]
-    own: Literal["found", "possible"] = "found" if told else "possible"
-    return SubtractedPair.of(names, own, answer, told or isolated), judged
+    judged: list[tuple[Isolated, Literal["found", "possible"]]] = [
+        (item, "found" if answer == "affirmed" and _follows(item, sizes) else "possible") for item in isolated
+    ]
+    certain = [item for item, status in judged if status == "found"]
+    status: Literal["found", "possible"] = "found" if certain else "possible"
+    return SubtractedPair.of(names, status, answer, certain or isolated), judged
 
 
 def _follows(item: Isolated, sizes: Sequence[int]) -> bool:

@@ -103,11 +103,12 @@ def find_people(overlay: Overlay, people: pa.Table) -> Candidates:
 def in_release(people: pa.Table, columns: Sequence[str], number: int) -> pa.Table:
     """People as they are in one release, counted from 1: there `age@2` stands for `age` in the second."""
     for name in columns:
-        own = f"{name}@{number}"
-        if own in people.column_names and own not in columns:
+        name_here = f"{name}@{number}"
+        if name_here in people.column_names and name_here not in columns:
             if name in people.column_names:
                 people = people.drop_columns([name])
-            people = people.rename_columns([name if each == own else each for each in people.column_names])
+            names = [name if each == name_here else each for each in people.column_names]
+            people = people.rename_columns(names)
     return people
 
 
@@ -117,15 +118,15 @@ def known_in_each(
     """What is known about people, once for all releases or, if it differs, for each of them."""
     numbers = {f"{name}@{number}": number for name in columns for number in range(1, n_releases + 1)}
     others = [name for name in people.column_names if name not in columns]
-    said = [name for name in others if name.rpartition("@")[0] in columns]
-    strangers = [name for name in said if name not in numbers]
+    by_release = [name for name in others if name.rpartition("@")[0] in columns]
+    strangers = [name for name in by_release if name not in numbers]
     if strangers:
         raise DataError(
             f"The column {strangers[0]!r} of the targets names no release.",
             found=f"There are {n_releases} releases.",
             remedy="Write the number of a release after the sign, from 1 in their order.",
         )
-    changed = [in_release(people, columns, number + 1) for number in range(n_releases if said else 1)]
+    changed = [in_release(people, columns, number + 1) for number in range(n_releases if by_release else 1)]
     return tuple(BackgroundKnowledge.from_table(each, columns, rules) for each in changed)
 
 
@@ -146,12 +147,12 @@ def values_left(overlay: Overlay, candidates: Candidates) -> NDArray[np.int64]:
         linked = np.minimum.reduce(shown)
         possible = np.maximum.reduceat(linked, starts, axis=0) > 0
         fewest: NDArray[np.int64] | None = None
-        for j, own in enumerate(shown):
+        for j, table in enumerate(shown):
             # a row that stands on several lines of a person is counted once
             order = np.lexsort((rows[:, j], person))
             is_new = np.ones(len(order), dtype=bool)
             is_new[1:] = (np.diff(person[order]) != 0) | (np.diff(rows[order, j]) != 0)
-            total = np.add.reduceat(own[order] * is_new[:, np.newaxis], starts, axis=0)
+            total = np.add.reduceat(table[order] * is_new[:, np.newaxis], starts, axis=0)
             fewest = total if fewest is None else np.minimum(fewest, total)
         assert fewest is not None  # noqa: S101 (there is at least one release)
         counts[person[starts]] = np.where(possible, fewest, 0)

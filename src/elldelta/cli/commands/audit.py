@@ -388,7 +388,7 @@ def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
     for step in found["steps"]:
         of = f"{step['changed']:,} of {step['classes']:,} classes change"
         said = f"From {step['before']} to {step['after']}: {of}"
-        if not step["told_by"]:
+        if not step["known_from"]:
             yield f"{said}; who came cannot be told from who stayed."
             continue
         groups = [f"{step[kind]['people']:,} people {kind}" for kind in ("came", "went", "stayed")]
