@@ -3,7 +3,7 @@
 Counting groups in each release by itself would not do. One release may show lung cancer where another shows
 stomach cancer: both show a cancer, and linked they leave none, because nobody has both. So witnesses stay
 values, and a class has at most one witness of each group. What certificates, ledgers and Theorem H leave are
-then ell values of ell different groups, word for word. The statement is in `docs/theory/certificates.md`.
+then ell values of ell different groups, word for word. The statement is in `docs/theory/values.md`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A birthday, a move or a marriage puts a person into another base class. Let R be the base classes somebody may
 be in over time, with the same witnesses A and allowance b, t b <= |A| - ell. Then any t certified releases
 leave at least ell values to everybody who stays within R, whichever classes of R they are in: each release
-misses at most b of A. The statement and its proof are in `docs/theory/movers.md`.
+misses at most b of A. The statement and its proof are in `docs/theory/values.md`.
 
 R is never told: it follows from the classes and from which columns stay the same for everybody. The witnesses
 in common are the most probable values, of which the best number is tried; what is promised is recomputed from
