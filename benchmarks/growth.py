@@ -40,7 +40,7 @@ def planners(n_combinations, n_values, releases):
     p = float(distribution.ranked_marginal[ELL - 1]) / max(10, n_combinations // 100)
     return {
         "plan, runs, paper": lambda: greedy(distribution, ELL, p),
-        "plan, boxes, sharp": lambda: boxes(distribution, positions, sizes, criterion),
+        "plan, boxes, sharp": lambda: boxes(distribution, positions, sizes, (criterion,)),
     }
 
 

@@ -23,16 +23,16 @@ CERTIFIABLE = {"checked_by": "owner"}
 class Planned:
     distribution: JointDistribution
     partition: Partition
-    criterion: bounds.Criterion
+    bound: SharpBound
     tree: BoxTree | None = None
     loss: float | None = None
 
     @cached_property
     def plan(self):
-        return self.criterion.evaluate(self.distribution.generalized(self.partition))
+        return self.bound.evaluate(self.distribution.generalized(self.partition))
 
     n_classes = property(lambda self: self.partition.n_classes)
-    n_records = property(lambda self: self.criterion.n_records)
+    n_records = property(lambda self: self.bound.n_records)
     failure_upper = property(lambda self: self.plan.failure_upper)
     class_failures_upper = property(lambda self: self.plan.classes.failures_upper)
     witnesses = property(lambda self: self.plan.classes.witnesses)
@@ -53,12 +53,12 @@ def evaluate_sharp(distribution, partition, ell, n_records, releases=1, options=
 
 def fewest_records(distribution, partition, ell, releases, limit, options=None):
     bound = SharpBound(ell, 10**9, releases, limit, **(options or {}))
-    n_records = bounds.fewest_records(distribution, partition, bound)
+    n_records = bounds.fewest_records(distribution, partition, (bound,))
     return Planned(distribution, partition, bound.with_records(n_records))
 
 
-def make_boxes(distribution, positions, sizes, criterion, *, trees=None):
-    partition, tree = boxes.boxes(distribution, positions, sizes, criterion, trees=trees)
+def make_boxes(distribution, positions, sizes, bound, *, trees=None):
+    partition, tree = boxes.boxes(distribution, positions, sizes, (bound,), trees=trees)
     rows = distribution.quasi_identifier_marginal > 0.0
     loss = boxes.loss_of_boxes(
         partition.class_of[rows],
@@ -66,4 +66,4 @@ def make_boxes(distribution, positions, sizes, criterion, *, trees=None):
         distribution.quasi_identifier_marginal[rows],
         boxes.position_weights(sizes),
     )
-    return Planned(distribution, partition, criterion, tree, loss)
+    return Planned(distribution, partition, bound, tree, loss)

@@ -108,7 +108,7 @@ def test_cuts_found_ahead_of_time_by_several_threads_are_those_of_one(criterion,
         monkeypatch.setattr(boxes_kernels, "n_processors", lambda n=n_processors: n)
         monkeypatch.setattr(module, "AHEAD", n_ahead)
         shares = []
-        partition, tree = module.boxes(distribution, positions, sizes, criterion, progress=shares.append)
+        partition, tree = module.boxes(distribution, positions, sizes, (criterion,), progress=shares.append)
         assert 3 < partition.n_classes < 500
         assert shares == sorted(shares)
         assert shares[-1] == 1.0

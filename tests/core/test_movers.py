@@ -11,7 +11,7 @@ from tests.oracles import certificate as oracle
 
 from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.distribution import JointDistribution, sparse_rows
-from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.generalize.bounds import SharpBound, holds
 from elldelta.core.generalize.boxes import position_weights
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.movers import CommonWitnesses, common_boxes, ranges_of
@@ -61,11 +61,11 @@ def test_every_subset_of_what_is_admitted_leaves_ell_values_on_every_path(data):
         certificate = certify(table, terms, Partition(group_of), mask_of(release))
         # From the definition: what any release misses anywhere, or the worst class of each.
         lines = [oracle.missed(witnesses_of(terms), *own, terms.min_records) for own in [*admitted, release]]
-        holds = all(enough(terms, lines, moves, number) for number in set(moves))
-        assert state.admits(certificate.missed) == holds
+        is_enough = all(enough(terms, lines, moves, number) for number in set(moves))
+        assert state.admits(certificate.missed) == is_enough
         if certify(table, state.terms_left(), Partition(group_of), mask_of(release)).is_certified:
-            assert holds
-        if holds:
+            assert is_enough
+        if is_enough:
             state = state.admit(certificate.missed)
             admitted.append(release)
     for subset in chain.from_iterable(combinations(admitted, n) for n in range(1, len(admitted) + 1)):
@@ -153,7 +153,7 @@ def test_boxes_have_their_witnesses_in_common_and_keep_the_limit(per_class, is_s
     assert partition.n_classes == tree.n_leaves > 4
     common = CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), (values,))
     made = common.evaluate(distribution.generalized(partition), bound)
-    assert made.holds
+    assert holds((made,))
     assert made.witnesses == (values,) * tree.n_leaves
     assert len(values) >= 2
 

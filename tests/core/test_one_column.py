@@ -82,7 +82,7 @@ def test_a_plan_keeps_its_own_promise(seed, n_rows, n_values, n_records, release
     # From scratch, by another way of adding up: the safe side within rounding, and within the budget.
     masses = distribution.generalized(plan.partition).mass / distribution.total
     again = class_failures_upper(masses, ell, n_records, releases, checked_by=checked_by)
-    assert plan.criterion.total(again.failures_upper) == pytest.approx(plan.failure_upper, rel=1e-9)
+    assert plan.bound.total(again.failures_upper) == pytest.approx(plan.failure_upper, rel=1e-9)
     assert plan.failure_upper <= 0.05
     assert plan.n_classes >= 1
     assert len(plan.witnesses) == plan.n_classes

@@ -186,12 +186,12 @@ class JointDistribution:
         if len(self.slices) == 1:
             return self
         if not isinstance(self.mass, SparseRows):
-            return JointDistribution(np.ascontiguousarray(self.mass[:, columns]), self.total)
+            return JointDistribution(np.ascontiguousarray(self.mass[:, columns]), self.total, self.row_masses)
         table = kept_cells(self.mass, (self.mass.values >= columns.start) & (self.mass.values < columns.stop))
         mass = _unchecked(
             table.offsets, table.values - columns.start, table.cells, columns.stop - columns.start
         )
-        return JointDistribution(mass, self.total)
+        return JointDistribution(mass, self.total, self.row_masses)
 
     @cached_property
     def ranked_marginal(self) -> NDArray[np.float64]:

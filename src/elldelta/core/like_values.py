@@ -49,19 +49,19 @@ def largest_of_each(classes: JointDistribution, groups: NDArray[np.int64]) -> Jo
     table = classes.mass
     if isinstance(table, SparseRows):
         rows = np.repeat(np.arange(table.shape[0]), np.diff(table.offsets))
-        own = groups[table.values]
-        order = np.lexsort((table.values, -table.cells, own, rows))
-        is_first = (np.diff(rows[order], prepend=-1) != 0) | (np.diff(own[order], prepend=-1) != 0)
+        group_of = groups[table.values]
+        order = np.lexsort((table.values, -table.cells, group_of, rows))
+        is_first = (np.diff(rows[order], prepend=-1) != 0) | (np.diff(group_of[order], prepend=-1) != 0)
         keeps = np.zeros(rows.size, dtype=np.bool_)
         keeps[order[is_first]] = True
-        return JointDistribution(kept_cells(table, keeps), classes.total)
+        return JointDistribution(kept_cells(table, keeps), classes.total, slices=classes.slices)
     kept = np.zeros_like(table)
     every = np.arange(table.shape[0])
     for group in np.unique(groups):
         values = np.flatnonzero(groups == group)
         best = values[table[:, values].argmax(axis=1)]
         kept[every, best] = table[every, best]
-    return JointDistribution(frozen(kept), classes.total)
+    return JointDistribution(frozen(kept), classes.total, slices=classes.slices)
 
 
 def n_groups_left(left: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray[np.int64]:

@@ -177,7 +177,7 @@ def common_boxes(
             JointDistribution(_columns(distribution.mass, values), distribution.total),
             positions,
             sizes,
-            _fixed(bound, len(values)),
+            (_fixed(bound, len(values)),),
             trees=trees,
             weighed=(row_mass, weights),  # of all values, not only of witnesses
             effort=effort,

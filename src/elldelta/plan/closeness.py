@@ -86,15 +86,13 @@ class Closeness:
         return cls(limit, to, rows, tuple(map(float, masses)))
 
     @classmethod
-    def promised(cls, wish: Wish, classes: JointDistribution) -> Closeness | None:
-        """The closeness of a plan, if its wish asks for that.
+    def promised(cls, wish: Wish, classes: JointDistribution) -> Closeness:
+        """The closeness of a plan for a wish that asks for it.
 
         Args:
             wish: The wish.
             classes: The past records by class and value.
         """
-        if wish.closeness is None:
-            return None
         return cls.of(float(as_limit(wish.closeness)), wish.closeness_to, classes)
 
     def judged(self, sharp: BoundResult, classes: JointDistribution) -> BoundResult:
@@ -188,15 +186,13 @@ class Closeness:
         }
 
 
-def closeness_bound(wish: Wish, past: JointDistribution) -> ClosenessBound | None:
-    """What classes must keep for a wish, while they are made; None if it asks for no closeness.
+def closeness_bound(wish: Wish, past: JointDistribution) -> ClosenessBound:
+    """What classes must keep for a wish that asks for closeness, while they are made.
 
     Args:
         wish: The wish.
         past: The past records.
     """
-    if wish.closeness is None:
-        return None
     marginal, is_overall = past.value_marginal, wish.closeness_to == "overall"
     return ClosenessBound(
         float(as_limit(wish.closeness) / wish.releases),

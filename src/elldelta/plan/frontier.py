@@ -147,7 +147,7 @@ def frontier_effort(model: Model, n_plans: int) -> int:
 def _rows(planner: Planner, records: Sequence[int], progress: Progress) -> Iterator[FrontierRow]:
     """What each kind of plan gives for each number of records, one after the other: it may take a while."""
     # The paper has one sensitive column and nobody who moves.
-    is_plain = planner.movers is None and not planner.columns
+    is_plain = planner.movers is None and planner.n_columns == 1
     kinds: tuple[PlanKind, ...] = ("paper", "certified") if is_plain else ("certified",)
     n_plans = len(records) * len(kinds)
     for place, n_records in enumerate(records):

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.generalize.bounds import JointBound
 from elldelta.core.generalize.boxes import position_weights
 from elldelta.core.movers import CommonWitnesses, common_boxes, common_witnesses, ranges_of
+from elldelta.engines.task import part
 from elldelta.errors import InternalError, ParameterError
 from elldelta.plan.classes import Boxes
 from elldelta.plan.seen import lengths_of
@@ -16,8 +16,10 @@ from elldelta.plan.seen import lengths_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elldelta.core.generalize.bounds import SharpBound
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.generalize.bounds import Bounds, SharpBound
     from elldelta.core.partition import Partition
+    from elldelta.engines import Progress
     from elldelta.parameters import Movers
     from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
@@ -75,46 +77,51 @@ def common_of(plan: Plan) -> CommonWitnesses | None:
     return CommonWitnesses(moves, tuple(plan.witnesses[first] for first in firsts.tolist()))
 
 
-def drawn(planner: Planner, bound: SharpBound | JointBound) -> tuple[Partition, Classes, Common | None]:
+def drawn(planner: Planner, bounds: Bounds) -> tuple[Partition, Classes, Common | None]:
     """Classes over the rows of the model and over everything; if people move, the witnesses in common.
 
     Of several sensitive columns each has its own witnesses. The classes are those of the column that needs
     the largest ones.
     """
     if planner.movers is None:
-        return (*planner.classes(bound), None)
-    if not isinstance(bound, JointBound):
-        partition, classes, common = _drawn(planner, bound)
+        return (*planner.classes(bounds), None)
+    columns = list(zip(planner.pasts, bounds, strict=True))
+    n_columns = len(columns)
+    each = [
+        _drawn(planner, *column, part(planner.progress, index / n_columns, (index + 1) / n_columns))
+        for index, column in enumerate(columns)
+    ]
+    partition, classes, common = min(each, key=lambda found: found[0].n_classes)
+    if n_columns == 1:
         return partition, classes, (common,)
-    columns = list(zip(planner.columns, bound.parts, strict=True))
-    each = [_drawn(column, own)[:2] for column, own in columns]
-    partition, classes = min(each, key=lambda found: found[0].n_classes)
     ranges = range_numbers(planner.model.schema, classes, planner.movers)
     if ranges is None:
         raise InternalError("Nobody moves.")
-    fewest = planner.fewest
     return (
         partition,
         classes,
         tuple(
-            common_witnesses(column.distribution.generalized(partition), ranges, own, fewest)
-            for column, own in columns
+            common_witnesses(past.generalized(partition), ranges, bound, planner.fewest_past)
+            for past, bound in columns
         ),
     )
 
 
-def _drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, CommonWitnesses]:
+def _drawn(
+    planner: Planner, past: JointDistribution, bound: SharpBound, progress: Progress | None
+) -> tuple[Partition, Classes, CommonWitnesses]:
+    """Classes for one sensitive column, and the witnesses that they have in common."""
     model = planner.model
     partition, tree, values = common_boxes(
-        planner.distribution,
+        past,
         model.positions,
         model.schema.sizes,
         bound,
         trees=[column.cut_tree for column in model.schema.quasi_identifiers],
         weights=position_weights(lengths_of(planner.seen)),
-        fewest=planner.fewest,
+        fewest=planner.fewest_past,
         effort=planner.effort,
-        progress=planner.progress,
+        progress=progress,
     )
     return partition, Boxes(tree), CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), (values,))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.distribution import RELATIVE_TOLERANCE
-from elldelta.core.generalize.bounds import JointBound, SharpBound, fewest_records, refuse_if_impossible
+from elldelta.core.generalize.bounds import SharpBound, fewest_records, refuse_if_impossible
 from elldelta.core.generalize.boxes import EFFORT, boxes, position_weights
 from elldelta.core.like_values import largest_of_each
 from elldelta.core.moving import Moving
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.bounds import BoundResult
+    from elldelta.core.generalize.bounds import BoundResult, Bounds
     from elldelta.core.utility import Utility
     from elldelta.engines import Progress
     from elldelta.parameters import ClosenessTo, Movers, PlanKind
@@ -196,21 +196,18 @@ class Planner:
     ) -> None:
         self.model, self.wish = model, wish
         self.progress, self.effort = progress, effort
-        self.k = wish.asked_k
         self.seen = seen_ranges(model)
         self.movers = movers_of(wish, model.schema)
         self.distribution, self._groups = plan_groups(model, wish)
-        self.columns: tuple[Planner, ...] = ()
         if model.schema.also_sensitive:
             check_choices(wish, model.schema.sensitive_names)
-            self.columns = tuple(self._column(place) for place in range(len(model.schema.sensitives)))
+        self.wishes = tuple(wish_of(wish, model.schema, index) for index in range(self.n_columns))
+        self.pasts = tuple(self.distribution.for_column(index) for index in range(self.n_columns))
 
-    def _column(self, place: int) -> Planner:
-        """The planner of one of several sensitive columns."""
-        own = wish_of(self.wish, self.model.schema, place)
-        planner = Planner(self.model.for_column(place), own, effort=self.effort)
-        planner.k = self.k  # the largest ell of any column implies it for all
-        return planner
+    @property
+    def n_columns(self) -> int:
+        """How many sensitive columns there are."""
+        return len(self.model.schema.sensitives)
 
     def made(self) -> Plan:
         """The plan that the wish asks for, whichever of the three ways it takes to say how many records."""
@@ -229,7 +226,7 @@ class Planner:
     def fewest_records(self) -> int:
         """The fewest records with which a sharp plan promises anything: one class for everybody."""
         whole = Partition.single(self.distribution.n_quasi_identifiers)
-        return fewest_records(self.distribution, whole, self._bound(1))
+        return fewest_records(self.distribution, whole, self._bounds(1))
 
     def plan(self, kind: PlanKind, n_records: int) -> Plan:
         """The plan of one kind with so many records."""
@@ -238,7 +235,7 @@ class Planner:
     def _paper(self, n_records: int) -> Plan:
         """The classes and the promise of the paper's mechanism."""
         partition = self._paper_classes(n_records)
-        masses, p = self._told(partition), self._snapped(partition)
+        masses, p = self._rounded(self._shown(partition)), self._snapped(partition)
         failure = self.wish.releases * self._mechanism(p).delta_reached(n_records)
         classes, witnesses = (
             Runs.from_partition(partition, self.model.ranks),
@@ -253,14 +250,14 @@ class Planner:
         smaller failure, and then for fewer records, which makes them larger.
         """
         if self.wish.merge_risk is not None:  # what all classes together must pass with
-            refuse_if_impossible(self.distribution, self._bound(n_records, fixed=True))
+            refuse_if_impossible(self.distribution, self._bounds(n_records, fixed=True))
         planned_for = n_records
         while planned_for >= self.wish.min_records:
             share = 1.0
             for _ in range(TRIES):
-                bound = self._bound(n_records, share).with_records(planned_for // self.wish.min_records)
+                bounds = self._bounds(n_records, share, planned_for)
                 try:
-                    partition, classes, common = drawn(self, bound)
+                    partition, classes, common = drawn(self, bounds)
                 except RefusedError as refusal:
                     is_first = share == 1.0 and planned_for == n_records
                     raise refusal if is_first else self._model_too_small() from None
@@ -275,76 +272,92 @@ class Planner:
         self, n_records: int, partition: Partition, classes: Classes, common: Common | None = None
     ) -> tuple[Plan | None, float]:
         """The plan with given classes, if they keep what is allowed, and by what factor they exceed it."""
-        if self.columns:
-            made = [
-                column._promised(n_records, partition, classes, common and common[place : place + 1])
-                for place, column in enumerate(self.columns)
-            ]
-            return together(self.model, made)
-        masses, whole = self._shown(partition), self._column_bound(n_records)
-        sharp = whole.evaluate(masses) if common is None else common[0].evaluate(masses, whole)
-        past = self.distribution.generalized(partition)
-        near = Closeness.promised(self.wish, past)
-        if near is not None:
-            sharp = near.judged(sharp, past)
-            risk = float(sharp.far.sum())
-            if self.wish.merge_risk is not None:
-                risk = root_distance_risk(near, past, self.wish, n_records)
-            near = replace(near, risk=min(1.0, float(rounded_up(risk))))
-        far = 0.0 if near is None else self.wish.n_planned * near.risk
-        excess = self._excess(sharp)
-        if self.wish.merge_risk is None:
-            excess = max(excess, (sharp.failure_upper + far) / self.wish.budget)
+        shown, made = self._shown(partition), []
+        for index, bound in enumerate(self._bounds(n_records)):
+            masses = shown.for_column(index)
+            result = bound.evaluate(masses) if common is None else common[index].evaluate(masses, bound)
+            past = self.pasts[index].generalized(partition)
+            made.append(self._column_promised(index, n_records, classes, masses, past, result))
+        return together(self.model, made)
+
+    def _column_promised(
+        self,
+        index: int,
+        n_records: int,
+        classes: Classes,
+        masses: JointDistribution,
+        past: JointDistribution,
+        result: BoundResult,
+    ) -> tuple[Plan | None, float]:
+        """The same of one sensitive column, of which classes promise a result."""
+        wish, near = self.wishes[index], None
+        if wish.closeness is not None:
+            near, result = self._closeness(wish, past, result, n_records)
+        far = 0.0 if near is None else wish.n_planned * near.risk
+        if wish.merge_risk is None:
+            excess = max(result.reached, result.failure_upper + far) / wish.budget
+        else:
+            excess = result.reached * wish.min_records / wish.merge_risk
         if excess > 1.0:
             return None, excess
-        told, failure = self._told(partition), sharp.failure_upper
-        if self.wish.is_certified and failure < 1.0:  # one number of all classes, and not its last digits
-            failure = min(float(rounded_up(failure)), max(failure, self.wish.budget - far))
-        found = self._finished(self.wish.kind, n_records, classes, told, sharp.witnesses, failure, None, near)
+        failure = result.failure_upper
+        if wish.is_certified and failure < 1.0:  # one number of all classes, and not its last digits
+            failure = min(float(rounded_up(failure)), max(failure, wish.budget - far))
+        told = self._rounded(masses)
+        found = self._finished(
+            wish.kind, n_records, classes, told, result.witnesses, failure, None, near, index
+        )
         if found.moving is not None:  # refused only if all classes together fail
-            failure = min(1.0, root_failure_upper(found, whole))  # from what is told
+            failure = min(1.0, root_failure_upper(found, result.bound))  # from what is told
             found = replace(found, failure_upper=failure, promise="", conditions=())
-            excess = max(excess, (failure + far) / self.wish.budget)
+            excess = max(excess, (failure + far) / wish.budget)
         return found, excess
 
-    def _bound(self, n_records: int, share: float = 1.0, *, fixed: bool = False) -> SharpBound | JointBound:
-        """What sharp classes must promise, with a share of the failure that is allowed.
+    def _closeness(
+        self, wish: Wish, past: JointDistribution, result: BoundResult, n_records: int
+    ) -> tuple[Closeness, BoundResult]:
+        """The closeness that a plan promises for a column, and what classes promise with it."""
+        near = Closeness.promised(wish, past)
+        result = near.judged(result, past)
+        risk = float(result.far.sum())
+        if wish.merge_risk is not None:
+            risk = root_distance_risk(near, past, wish, n_records)
+        return replace(near, risk=min(1.0, float(rounded_up(risk)))), result
 
-        If `fixed`, all classes must pass, also where they may move.
+    def _bounds(
+        self, n_records: int, share: float = 1.0, planned_for: int | None = None, *, fixed: bool = False
+    ) -> Bounds:
+        """What sharp classes must promise for every sensitive column.
+
+        Args:
+            n_records: The records of the plan.
+            share: The share of the failure that is allowed.
+            planned_for: The records that classes are made for, if they are fewer.
+            fixed: Whether all classes must pass, also where they may move.
         """
-        if self.columns:
-            return JointBound(
-                tuple(column._column_bound(n_records, share, fixed=fixed) for column in self.columns)
-            )
-        return self._column_bound(n_records, share, fixed=fixed)
-
-    def _column_bound(self, n_records: int, share: float = 1.0, *, fixed: bool = False) -> SharpBound:
-        wish, parts = self.wish, self.wish.min_records
-        risk = None if fixed or self.wish.merge_risk is None else self.wish.merge_risk * share
+        wish, n_parts = self.wish, self.wish.min_records
+        risk = None if fixed or wish.merge_risk is None else wish.merge_risk * share
         # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
         # has r records, so t releases that need r records each fail no more often than r t that need one.
-        return SharpBound(
-            self._ell,
-            n_records // parts,
-            wish.n_planned * parts,
-            wish.budget * share if risk is None else risk / parts,
-            per_class=risk is not None,
-            checked_by=checked_by(wish),
-            closeness=closeness_bound(wish, self.distribution),
-            k=self.k,
-            n_parts=parts,
-            fewest=self.fewest,
-            rounds=not (wish.is_certified or self.model.noise),
+        return tuple(
+            SharpBound(
+                column.largest_ell,
+                (planned_for or n_records) // n_parts,
+                wish.n_planned * n_parts,
+                wish.budget * share if risk is None else risk / n_parts,
+                per_class=risk is not None,
+                checked_by=checked_by(wish),
+                closeness=None if column.closeness is None else closeness_bound(column, self.pasts[index]),
+                k=wish.asked_k,
+                n_parts=n_parts,
+                fewest_past=self.fewest_past,
+                rounds_down=not (wish.is_certified or self.model.noise),
+            )
+            for index, column in enumerate(self.wishes)
         )
 
-    def _excess(self, sharp: BoundResult) -> float:
-        """By what factor classes exceed what the wish allows; at most 1 is within."""
-        if self.wish.merge_risk is None:
-            return sharp.reached / self.wish.budget
-        return sharp.reached * self.wish.min_records / self.wish.merge_risk
-
-    def classes(self, bound: SharpBound | JointBound) -> tuple[Partition, Classes]:
-        """Boxes that keep a bound: over the rows of the model, over everything.
+    def classes(self, bounds: Bounds) -> tuple[Partition, Classes]:
+        """Boxes that keep bounds: over the rows of the model, over everything.
 
         Boxes are ranges of every quasi-identifier, so that little information is lost; where one has a
         hierarchy, its range is a group or a run of siblings.
@@ -354,7 +367,7 @@ class Planner:
             self.distribution,
             self.model.positions,
             schema.sizes,
-            bound,
+            bounds,
             trees=[column.cut_tree for column in schema.quasi_identifiers],
             weighed=(self.distribution.quasi_identifier_marginal, position_weights(lengths_of(self.seen))),
             effort=self.effort,
@@ -363,14 +376,13 @@ class Planner:
         return partition, Boxes(tree)
 
     @property
-    def fewest(self) -> int:
+    def fewest_past(self) -> int:
         """How often a value occurs in the past records of a class, if it is named; noise protects, too."""
         return 0 if self.model.noise else self.wish.fewest_past
 
-    def _told(self, partition: Partition) -> JointDistribution:
-        """P of the classes as a plan tells it: counts rounded down."""
-        shown = self._shown(partition)
-        return shown if self.model.noise else floored(shown, self.wish.fewest_past)
+    def _rounded(self, classes: JointDistribution) -> JointDistribution:
+        """P of classes as a plan tells it: counts rounded down."""
+        return classes if self.model.noise else floored(classes, self.wish.fewest_past)
 
     def _shown(self, partition: Partition) -> JointDistribution:
         """P of the classes."""
@@ -379,7 +391,7 @@ class Planner:
         return self.distribution.generalized(partition)
 
     def _model_too_small(self) -> RefusedError:
-        if self.wish.merge_risk is not None and self.fewest <= 1:
+        if self.wish.merge_risk is not None and self.fewest_past <= 1:
             return failing_root(self.wish.delta)
         return RefusedError(
             "The past records are too few for such a plan.",
@@ -398,8 +410,10 @@ class Planner:
         failure_upper: float,
         p: float | None,
         closeness: Closeness | None = None,
+        index: int = 0,
     ) -> Plan:
-        wish = self.wish
+        """The plan of one sensitive column."""
+        wish = self.wishes[index]
         if self.movers is None:  # those that are told to be as frequent, in their order
             witnesses = tuple(
                 tuple(sorted(witnesses[start + row], key=lambda value: (-cells[value], value)))
@@ -407,9 +421,9 @@ class Planner:
                 for row, cells in enumerate(block)
             )
         return Plan(
-            schema=self.model.schema,
+            schema=self.model.schema.for_column(index),
             classes=classes,
-            ell=self._ell,
+            ell=wish.largest_ell,
             delta=wish.delta,
             releases=wish.releases,
             records=n_records,
@@ -485,9 +499,9 @@ class Planner:
 
     def _snapped(self, partition: Partition) -> float:
         """The p that ell cells of every class reach, as the plan tells them."""
-        told = self._told(partition)
+        rounded = self._rounded(self._shown(partition))
         classes = Partition(np.arange(partition.n_classes))
-        return min(classes.snapped_p(told, self._ell), self._p_ell)
+        return min(classes.snapped_p(rounded, self._ell), self._p_ell)
 
     def _mechanism(self, p: float | None = None, *, beta: float | None = None) -> Mechanism:
         marginal, n_rows = self.distribution.value_marginal, self.distribution.n_quasi_identifiers

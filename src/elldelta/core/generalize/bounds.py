@@ -16,6 +16,8 @@ from elldelta.core.rungs import floored
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from elldelta.core.closeness_kernels import Nearness
@@ -94,9 +96,9 @@ class SharpBound:
         k: The fewest records of a class, where that is not implied by the values it shows; 1 asks nothing.
         n_parts: r: a release is thought of as so many parts of N records each, t releases as r t of them.
             That a class is too small or too far away is about the whole release.
-        fewest: Where masses are counts of people: rarer values of a class do not count, as nobody is told of
+        fewest_past: Where masses are counts of people: rarer values of a class do not count, as no plan names
             them.
-        rounds: Whether others count as they are told, rounded down (`elldelta.core.rungs`).
+        rounds_down: Whether others count as a plan tells them, rounded down (`elldelta.core.rungs`).
     """
 
     ell: int
@@ -108,8 +110,8 @@ class SharpBound:
     closeness: ClosenessBound | None = None
     k: int = 1
     n_parts: int = 1
-    fewest: int = 0
-    rounds: bool = False
+    fewest_past: int = 0
+    rounds_down: bool = False
 
     def __post_init__(self) -> None:
         check_whole("the number of records", self.n_records)
@@ -120,11 +122,6 @@ class SharpBound:
                 found=f"It is {self.limit}.",
                 remedy="After linkage it is the number of releases times delta; lower one of the two.",
             )
-
-    @property
-    def parts(self) -> tuple[SharpBound, ...]:
-        """The bound of every sensitive column: of this one."""
-        return (self,)
 
     @property
     def asks_values(self) -> bool:
@@ -156,7 +153,9 @@ class SharpBound:
 
     def counted(self, classes: JointDistribution) -> JointDistribution:
         """What counts of classes."""
-        return floored(classes, self.fewest) if self.rounds else classes.without_below(self.fewest)
+        if self.rounds_down:
+            return floored(classes, self.fewest_past)
+        return classes.without_below(self.fewest_past)
 
     def total(self, failures: NDArray[np.float64]) -> float:
         """The failure of all classes, where it is per release of all of them together. Errs upwards."""
@@ -197,65 +196,6 @@ class SharpBound:
     def with_records(self, n_records: int) -> SharpBound:
         """The same for releases of another size."""
         return replace(self, n_records=n_records)
-
-
-@dataclass(frozen=True)
-class JointBound:
-    """What the classes of several sensitive columns must fulfil: a class fails if one of them does.
-
-    Attributes:
-        parts: The bound of every column. They differ in ell and closeness, not in the rest.
-    """
-
-    parts: tuple[SharpBound, ...]
-
-    @property
-    def ell(self) -> int:
-        """The largest ell."""
-        return max(part.ell for part in self.parts)
-
-    @property
-    def n_records(self) -> int:
-        """N."""
-        return self.parts[0].n_records
-
-    @property
-    def releases(self) -> int:
-        """T."""
-        return self.parts[0].releases
-
-    @property
-    def limit(self) -> float | None:
-        """What the failures of all columns may add up to."""
-        return self.parts[0].limit
-
-    @property
-    def per_class(self) -> bool:
-        """Whether the limit is for each class."""
-        return self.parts[0].per_class
-
-    @property
-    def closeness(self) -> ClosenessBound | None:
-        """The strictest closeness of any column, if there is one."""
-        asked = [part.closeness for part in self.parts if part.closeness is not None]
-        return min(asked, key=lambda near: near.limit, default=None)
-
-    @property
-    def checked_by(self) -> CheckedBy:
-        """Who makes sure that enough values are left."""
-        return self.parts[0].checked_by
-
-    def evaluate(self, classes: JointDistribution) -> JointPlan:
-        """Every column by itself."""
-        found = [part.evaluate(classes.for_column(place)) for place, part in enumerate(self.parts)]
-        return JointPlan(self, tuple(found))
-
-    def with_records(self, n_records: int) -> JointBound:
-        """The same for releases of another size."""
-        return JointBound(tuple(part.with_records(n_records) for part in self.parts))
-
-
-Criterion = SharpBound | JointBound
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,47 +249,28 @@ class BoundResult:
         """What has a limit: the failure of the worst class, or of all classes together."""
         return float(self.failures.max()) if self.bound.per_class else self.bound.total(self.failures)
 
-    @property
-    def holds(self) -> bool:
-        """Whether the classes keep the limit."""
-        return self.bound.limit is not None and self.reached <= self.bound.limit
+
+Bounds = tuple[SharpBound, ...]
+"""What classes must fulfil: a bound for every sensitive column. They differ in ell and closeness, not in the
+rest, and a class fails if it fails in one of them."""
 
 
-@dataclass(frozen=True, eq=False)
-class JointPlan:
-    """What classes promise for several sensitive columns.
+def evaluate(bounds: Bounds, classes: JointDistribution) -> tuple[BoundResult, ...]:
+    """What classes promise for every sensitive column, from their masses alone and from scratch."""
+    return tuple(bound.evaluate(classes.for_column(index)) for index, bound in enumerate(bounds))
 
-    Attributes:
-        bound: What the bounds assume.
-        parts: What they promise for every column.
-    """
 
-    bound: JointBound
-    parts: tuple[BoundResult, ...]
+def reached(results: Sequence[BoundResult]) -> float:
+    """What has a limit: the failure of the worst class, or of all classes, in all columns together."""
+    if not results[0].bound.per_class:
+        return sum(result.reached for result in results)
+    return float(np.sum([result.failures for result in results], axis=0).max())
 
-    @property
-    def reached(self) -> float:
-        """What has a limit: the failure of the worst class, or of all classes together."""
-        if not self.bound.per_class:
-            return sum(part.reached for part in self.parts)
-        return float(np.sum([part.failures for part in self.parts], axis=0).max())
 
-    @property
-    def short(self) -> NDArray[np.float64]:
-        """Bound on the chance of every class to hold fewer than k records, added up over the columns."""
-        chances: NDArray[np.float64] = np.sum([part.short for part in self.parts], axis=0)
-        return chances
-
-    @property
-    def far(self) -> NDArray[np.float64]:
-        """The estimated chance of every class to be too far from its reference in some column."""
-        chances: NDArray[np.float64] = np.sum([part.far for part in self.parts], axis=0)
-        return chances
-
-    @property
-    def holds(self) -> bool:
-        """Whether the classes keep the limit."""
-        return self.bound.limit is not None and self.reached <= self.bound.limit
+def holds(results: Sequence[BoundResult]) -> bool:
+    """Whether the classes keep the limit that all columns share."""
+    limit = results[0].bound.limit
+    return limit is not None and reached(results) <= limit
 
 
 def witness_masses(found: ClassFailures, classes: JointDistribution) -> NDArray[np.float64]:
@@ -364,80 +285,82 @@ def witness_masses(found: ClassFailures, classes: JointDistribution) -> NDArray[
     return masses / classes.total
 
 
-def keeps(distribution: JointDistribution, partition: Partition, criterion: Criterion) -> bool:
-    """Whether the classes of a partition keep a criterion, from scratch."""
-    return criterion.evaluate(distribution.generalized(partition)).holds
+def keeps(distribution: JointDistribution, partition: Partition, bounds: Bounds) -> bool:
+    """Whether the classes of a partition keep what is asked of them, from scratch."""
+    return holds(evaluate(bounds, distribution.generalized(partition)))
 
 
-def fewest_records(
-    distribution: JointDistribution, partition: Partition, bound: SharpBound | JointBound
-) -> int:
+def fewest_records(distribution: JointDistribution, partition: Partition, bounds: Bounds) -> int:
     """The fewest records for which given classes keep the limit.
 
     Raises:
         RefusedError: No number of records is enough.
     """
     classes = distribution.generalized(partition)
+    ell = max(bound.ell for bound in bounds)
 
-    def holds(n_records: int) -> bool:
-        return bound.with_records(n_records).evaluate(classes).holds
+    def is_enough(n_records: int) -> bool:
+        return holds(evaluate(tuple(bound.with_records(n_records) for bound in bounds), classes))
 
-    low, high = 0, check_ell(bound.ell, distribution.n_values)
-    while not holds(high):
+    low, high = 0, check_ell(ell, distribution.n_values)
+    while not is_enough(high):
         low, high = high, 2 * high
         if high > MOST_RECORDS:
             fewest = min(int((block > 0).sum(axis=1).min()) for _, block in classes.dense_blocks())
             raise RefusedError(
-                f"No number of records keeps these classes within a failure of {bound.limit:g}.",
-                found=f"The class with the fewest possible values has {fewest}, and ell is {bound.ell}.",
+                f"No number of records keeps these classes within a failure of {bounds[0].limit:g}.",
+                found=f"The class with the fewest possible values has {fewest}, and ell is {ell}.",
                 remedy="Use coarser classes or a smaller ell.",
             )
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
 
 
-def refuse_if_impossible(distribution: JointDistribution, criterion: Criterion) -> None:
-    """Refuses a criterion that not even a single class of everything keeps: larger classes never fail more.
+def refuse_if_impossible(distribution: JointDistribution, bounds: Bounds) -> None:
+    """Refuses what not even a single class of everything keeps: larger classes never fail more.
 
     Raises:
         RefusedError: It does not; says what would.
     """
-    check_ell(criterion.ell, distribution.n_values)
+    check_ell(max(bound.ell for bound in bounds), distribution.n_values)
     whole = Partition.single(distribution.n_quasi_identifiers)
-    single = criterion.evaluate(distribution.generalized(whole))
-    if not single.holds:
-        raise refusal(distribution, single)
+    results = evaluate(bounds, distribution.generalized(whole))
+    if not holds(results):
+        raise _refusal(distribution, whole, results)
 
 
-def refusal(distribution: JointDistribution, single: BoundResult | JointPlan) -> RefusedError:
-    """The refusal of a bound that the single class of everything does not keep: says what would do."""
-    bound = single.bound
-    found = f"Even one class of everything is only known to fail with at most {min(1.0, single.reached):.3g}."
+def _refusal(
+    distribution: JointDistribution, whole: Partition, results: Sequence[BoundResult]
+) -> RefusedError:
+    """The refusal of bounds that the single class of everything does not keep: says what would do."""
+    bounds = tuple(result.bound for result in results)
+    first, failure = bounds[0], min(1.0, reached(results))
+    found = f"Even one class of everything is only known to fail with at most {failure:.3g}."
     wait, instead = "", "Estimate from more past records, or"
     try:
-        needed = fewest_records(distribution, Partition.single(distribution.n_quasi_identifiers), bound)
-        wait = instead = f"Wait for {needed * bound.parts[0].n_parts} records per release, or"
+        needed = fewest_records(distribution, whole, bounds)
+        wait = instead = f"Wait for {needed * first.n_parts} records per release, or"
     except RefusedError as error:
         found = f"{found} {error.found}"
-    whole, k = bound.parts[0].whole_records, max(part.k for part in bound.parts)
-    if bound.closeness is not None and float(single.far.sum()) > 0.5 * min(1.0, single.reached):
+    n_records, k = first.whole_records, max(bound.k for bound in bounds)
+    limits = [bound.closeness.limit for bound in bounds if bound.closeness is not None]
+    if limits and float(sum(result.far.sum() for result in results)) > 0.5 * failure:
         return RefusedError(
-            f"No classes of releases of {whole} records stay within {bound.closeness.limit:g} of their "
-            "references.",
+            f"No classes of releases of {n_records} records stay within {min(limits):g} of their references.",
             found="Even one class of everything is likely to be further away.",
             remedy=f"{instead} allow a larger closeness, or lower the number of releases.",
         )
-    if k > 1 and float(single.short.max()) > 0.5 * min(1.0, single.reached):
+    if k > 1 and float(sum(result.short.max() for result in results)) > 0.5 * failure:
         return RefusedError(
-            f"A release of {whole} records is too small for classes of at least {k} records.",
+            f"A release of {n_records} records is too small for classes of at least {k} records.",
             found=found,
             remedy=f"{wait} ask for a smaller k." if wait else "Ask for a smaller k.",
         )
     return RefusedError(
-        f"No classes keep {bound.releases} linked releases of {bound.n_records} records "
-        f"within a failure of {bound.limit:g} for ell = {bound.ell}.",
+        f"No classes keep {first.releases} linked releases of {first.n_records} records "
+        f"within a failure of {first.limit:g} for ell = {max(bound.ell for bound in bounds)}.",
         found=found,
         remedy=f"{wait} lower ell or the number of releases."
         if wait

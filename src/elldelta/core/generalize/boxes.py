@@ -17,7 +17,7 @@ import numpy as np
 
 from elldelta.core.box_tree import BoxTree
 from elldelta.core.checks import check_whole
-from elldelta.core.distribution import take_rows, with_floats
+from elldelta.core.distribution import frozen, take_rows, with_floats
 from elldelta.core.generalize.bounds import K_SHARE, ClosenessBound, keeps, refuse_if_impossible
 from elldelta.core.partition import Partition, hulls_by_group
 from elldelta.core.rungs import ladder
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.bounds import Criterion, SharpBound
+    from elldelta.core.generalize.bounds import Bounds
     from elldelta.core.tiling import CutTree
 
 FLOORS = (0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
@@ -69,17 +69,17 @@ def boxes(
     distribution: JointDistribution,
     positions: ArrayLike,
     sizes: Sequence[int],
-    criterion: Criterion,
+    bounds: Bounds,
     *,
     trees: Sequence[CutTree | None] | None = None,
     weighed: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     effort: int = EFFORT,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Partition, BoxTree]:
-    """Boxes with little information loss that fulfil a criterion; deterministic.
+    """Boxes with little information loss that keep bounds; deterministic.
 
     Starts from one box and keeps cutting where most loss is removed per failure added, until no cut keeps
-    the criterion. For tables of moderate size this is repeated with other trade-offs and with one attribute
+    the bounds. For tables of moderate size this is repeated with other trade-offs and with one attribute
     or another made more urgent, and the result with the smallest loss is kept. Both sides of every cut hold
     rows of P > 0; unoccupied combinations, and rows of P = 0, belong to the box around them.
 
@@ -87,7 +87,7 @@ def boxes(
         distribution: P, one row per occupied combination of quasi-identifiers.
         positions: The position of every row in each ordered domain, n x d, from 0.
         sizes: The number of positions of each domain.
-        criterion: What the classes must fulfil.
+        bounds: What the classes must fulfil, for every sensitive column.
         trees: Per attribute, a hierarchy that cuts must follow, or None.
         weighed: The mass of every row, and the loss per position of each attribute, where P is only part of
             a whole: some of its values, some of its rows, part of its domains. By default what P says.
@@ -99,7 +99,7 @@ def boxes(
         The class of every row, and the tree of the cuts, whose leaves are the classes.
 
     Raises:
-        RefusedError: Not even the single class of everything fulfils the criterion; says what would.
+        RefusedError: Not even the single class of everything keeps the bounds; says what would.
     """
     sizes = tuple(check_whole("the size of a domain", size) for size in sizes)
     points = check_positions(positions, sizes)
@@ -108,8 +108,8 @@ def boxes(
             f"The distribution has {distribution.n_quasi_identifiers} rows.",
             found=f"There are {points.shape[0]} rows of positions.",
         )
-    refuse_if_impossible(distribution, criterion)
-    search = _Search(distribution, points, sizes, criterion, trees, weighed, progress, effort)
+    refuse_if_impossible(distribution, bounds)
+    search = _Search(distribution, points, sizes, bounds, trees, weighed, progress, effort)
     return search.result(search.with_emphases(search.best_trade_off()))
 
 
@@ -153,7 +153,7 @@ class _Search:
         distribution: JointDistribution,
         points: NDArray[np.int64],
         sizes: tuple[int, ...],
-        criterion: Criterion,
+        bounds: Bounds,
         trees: Sequence[CutTree | None] | None,
         weighed: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
         progress: Callable[[float], None] | None,
@@ -165,8 +165,8 @@ class _Search:
         self.distribution = distribution
         self.points = points
         self.sizes = sizes
-        self.criterion = criterion
-        self.budget = None if criterion.per_class else criterion.limit  # what all classes share, if they do
+        self.bounds = bounds
+        self.budget = None if bounds[0].per_class else bounds[0].limit  # what all classes share, if they do
         marginal, weights = weighed or (distribution.quasi_identifier_marginal, position_weights(sizes))
         self.occupied = np.flatnonzero(marginal > 0.0)
         every = self.occupied.size == marginal.size
@@ -247,7 +247,7 @@ class _Search:
         weights = self.grid.weights * np.array(trade_off.emphases)
         weights.setflags(write=False)
         grid = self.grid._replace(weights=weights)
-        rules = self._rules(trade_off.floor, trade_off.power, slack)
+        constraint = self._constraint(trade_off.floor, trade_off.power, slack)
         n_threads = kernels.n_processors()
         n_ahead = AHEAD if self.many and n_threads > 1 else 0
         search = kernels.Search(
@@ -260,7 +260,7 @@ class _Search:
             np.empty(1, dtype=np.float64),
             np.empty(3, dtype=np.int64),
         )
-        kernels.begin(grid, rules, search)
+        kernels.begin(grid, constraint, search)
         n_looked_at = 0
         with ThreadPoolExecutor(n_threads) as threads:
             while not search.used[kernels.IS_OVER]:
@@ -269,8 +269,8 @@ class _Search:
                         name: _doubled(getattr(search, name)) for name in ("lows", "highs", "facts", "cuts")
                     }
                     search = search._replace(**grown)
-                wanted = kernels.advance(grid, rules, search, n_ahead)
-                ahead = functools.partial(kernels.look_ahead, grid, rules, search)
+                wanted = kernels.advance(grid, constraint, search, n_ahead)
+                ahead = functools.partial(kernels.look_ahead, grid, constraint, search)
                 list(threads.map(ahead, np.array_split(wanted, min(wanted.size, PIECES) or 1)))
                 n_looked_at += np.subtract(*search.facts[wanted, kernels.STOP :: -1].T).sum()
                 self._tell(n_looked_at / (n_rows * math.log2(n_rows + 1)))
@@ -284,7 +284,7 @@ class _Search:
             self.progress(min(1.0, (self.n_runs + share) / n_runs))
 
     def result(self, found: _Found) -> tuple[Partition, BoxTree]:
-        n_with_k = sum(part.k > 1 for part in self.criterion.parts)
+        n_with_k = sum(bound.k > 1 for bound in self.bounds)
         for slack in (1e-9, 1e-6, 1e-4, 1e-4 + K_SHARE * n_with_k):
             if slack > 1e-9:
                 # Sums in another order differ in the last digits: aim lower by more than they do. Classes
@@ -295,45 +295,53 @@ class _Search:
             if self.occupied.size < self.points.shape[0]:
                 box_of = tree.locate(self.points)
             partition = Partition(box_of)
-            if keeps(self.distribution, partition, self.criterion):
+            if keeps(self.distribution, partition, self.bounds):
                 return partition, tree
-        raise InternalError("Boxes did not keep their own criterion when it was recomputed.")
+        raise InternalError("Boxes did not keep their bounds when these were recomputed.")
 
-    def _rules(self, floor: float, power: float, slack: float) -> tuple[Any, ...]:
-        """What is asked of each sensitive column, as compiled types."""
-        kernels, distribution, criterion = self.kernels, self.distribution, self.criterion
-        shared: tuple[Any, ...] = (floor, power, FEW_TRIES if self.many else 1 << 30)
-        nothing = np.empty((0, 2), dtype=np.float64)  # Lemma B gains next to nothing here
-        limit = (criterion.limit or 0.0) * (1.0 - slack)
-        if self.budget is not None and criterion.checked_by == "owner":
-            limit /= criterion.releases
-        mode = kernels.EACH if criterion.per_class else kernels.TOTAL
-        return tuple(
-            kernels.Rule(
-                values.start,
-                values.stop,
-                mode,
-                limit,
-                1.0 / distribution.total,
-                part.least_mass,
-                part.weight,
-                float(part.n_records),
-                nothing,
-                part.ell if part.asks_values else 0,
-                part.releases,
-                kernels.CHECKS[part.checked_by],
-                (part.closeness or ClosenessBound(0.0)).nearness(part.whole_records),
-                float(part.fewest),
-                self._rungs(part),
-                *shared,
-            )
-            for part, values in zip(criterion.parts, distribution.slices, strict=True)
+    def _constraint(self, floor: float, power: float, slack: float) -> Any:  # noqa: ANN401 (a compiled type)
+        """What is asked of every sensitive column, for compiled code; all arrays are read-only, as there."""
+        kernels, bounds, first = self.kernels, self.bounds, self.bounds[0]
+        limit = (first.limit or 0.0) * (1.0 - slack)
+        if self.budget is not None and first.checked_by == "owner":
+            limit /= first.releases
+        slices = self.distribution.slices
+        columns = [
+            (values.start, values.stop, bound.ell if bound.asks_values else 0)
+            for bound, values in zip(bounds, slices, strict=True)
+        ]
+        near = [bound.closeness or ClosenessBound(0.0) for bound in bounds]
+        rungs = ladder(self.distribution.total) if first.rounds_down else np.empty(0)
+        return kernels.Constraint(
+            columns=frozen(columns, np.int64),
+            least_masses=frozen([bound.least_mass for bound in bounds], np.float64),
+            closeness_limits=frozen([each.limit for each in near], np.float64),
+            references=_by_value([each.reference for each in near], slices),
+            priors=_by_value([each.prior for each in near], slices),
+            n_past=float(min(each.n_past for each in near)),
+            n_whole=float(first.whole_records),
+            weight=first.weight,
+            mode=kernels.EACH if first.per_class else kernels.TOTAL,
+            limit=limit,
+            scale=1.0 / self.distribution.total,
+            n_records=float(first.n_records),
+            releases=first.releases,
+            checked_by=kernels.CHECKS[first.checked_by],
+            fewest_past=float(first.fewest_past),
+            rungs=frozen(rungs, np.float64),
+            floor=floor,
+            power=power,
+            most_tries=FEW_TRIES if self.many else 1 << 30,
         )
 
-    def _rungs(self, bound: SharpBound) -> NDArray[np.float64]:
-        rungs = ladder(self.distribution.total).astype(float) if bound.rounds else np.empty(0)
-        rungs.setflags(write=False)  # always, so that there is one compiled program
-        return rungs
+
+def _by_value(arrays: Sequence[NDArray[np.float64] | None], slices: Sequence[slice]) -> NDArray[np.float64]:
+    """One number per value of all columns; 0 in columns without any, and no number at all if none has one."""
+    numbers = np.zeros(0 if all(array is None for array in arrays) else slices[-1].stop)
+    for array, values in zip(arrays, slices, strict=True):
+        if array is not None:
+            numbers[values] = array
+    return frozen(numbers, np.float64)
 
 
 def _doubled(array: NDArray[Any]) -> NDArray[Any]:

@@ -18,14 +18,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elldelta.core.generalize.cuts_kernels import Grid, best_cut
-from elldelta.core.generalize.failure_kernels import EACH, TOTAL, Rule, Scratch, failure_of
+from elldelta.core.generalize.failure_kernels import (
+    EACH,
+    TOTAL,
+    Constraint,
+    Scratch,
+    failure_of,
+    scratch_for,
+)
 from elldelta.core.kernels import add_row, compiled, n_processors
 from elldelta.core.occupancy_kernels import CHECKS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CHECKS", "EACH", "TOTAL", "Grid", "Rule", "n_processors"]
+__all__ = ["CHECKS", "EACH", "TOTAL", "Constraint", "Grid", "n_processors"]
 
 START, STOP, ATTRIBUTE, SIDES, NUMBER = range(5)
 """Of every record: its rows, the attribute of its best cut or -1, the first record of the two sides of that
@@ -50,21 +57,6 @@ class Search(NamedTuple):
     cuts: NDArray[np.float64]  # records x SCORE..FOUND_AT
     spent: NDArray[np.float64]  # one number: the failure of all boxes together
     used: NDArray[np.int64]  # N_RECORDS, N_BOXES, IS_OVER
-
-
-@compiled
-def scratch_for(rules: tuple[Rule, ...], n_values: int) -> Scratch:
-    """Memory for the failure of one class."""
-    ranks = np.arange(n_values).astype(np.int32)
-    for rule in rules:  # every sensitive column ranks its own values
-        ranks[rule.start : rule.stop] -= rule.start
-    return Scratch(
-        ranks,
-        np.empty(n_values, dtype=np.float64),
-        np.empty(n_values + 3, dtype=np.float64),
-        np.empty((2, n_values), dtype=np.float64),
-        np.empty(n_values, dtype=np.float64),
-    )
 
 
 @compiled
@@ -100,14 +92,14 @@ def reunite(rows: NDArray[np.int64], buffer: NDArray[np.int64], n_below: int) ->
 
 
 @compiled
-def find_cut(grid: Grid, rules: tuple[Rule, ...], scratch: Scratch, search: Search, record: int) -> None:
+def find_cut(grid: Grid, constraint: Constraint, scratch: Scratch, search: Search, record: int) -> None:
     """Fills in the best cut of a record, for what is spent now."""
     facts, cuts = search.facts[record], search.cuts[record]
     spent = search.spent[0]
     facts[SIDES] = -1
     facts[ATTRIBUTE] = best_cut(
         grid,
-        rules,
+        constraint,
         scratch,
         search.order[facts[START] : facts[STOP]],
         search.lows[record],
@@ -120,17 +112,17 @@ def find_cut(grid: Grid, rules: tuple[Rule, ...], scratch: Scratch, search: Sear
 
 
 @compiled
-def begin(grid: Grid, rules: tuple[Rule, ...], search: Search) -> None:
+def begin(grid: Grid, constraint: Constraint, search: Search) -> None:
     """Fills in the box of everything, whose ends are there already."""
-    scratch = scratch_for(rules, grid.table.shape[1])
+    scratch = scratch_for(constraint, grid.table.shape[1])
     scratch.sides[0] = 0.0
     for row in range(search.order.size):
         add_row(grid.table, row, scratch.sides, 0)
-    search.spent[0] = failure_of(scratch.sides[0], rules, inf, scratch)
+    search.spent[0] = failure_of(scratch.sides[0], constraint, inf, scratch)
     search.cuts[0, FAILURE] = search.spent[0]
     search.facts[0, START], search.facts[0, STOP], search.facts[0, NUMBER] = 0, search.order.size, 0
     search.used[N_RECORDS], search.used[N_BOXES], search.used[IS_OVER] = 1, 1, 0
-    find_cut(grid, rules, scratch, search, 0)
+    find_cut(grid, constraint, scratch, search, 0)
 
 
 @compiled
@@ -141,29 +133,29 @@ def added_by(search: Search, record: int) -> float:
 
 
 @compiled
-def fits(rule: Rule, search: Search, record: int) -> bool:
+def fits(constraint: Constraint, search: Search, record: int) -> bool:
     """Whether the best cut of a record keeps the limit now."""
-    if rule.mode != TOTAL:
+    if constraint.mode != TOTAL:
         return True
-    return bool(search.spent[0] + added_by(search, record) <= rule.limit)
+    return bool(search.spent[0] + added_by(search, record) <= constraint.limit)
 
 
 @compiled
-def look_ahead(grid: Grid, rules: tuple[Rule, ...], search: Search, records: NDArray[np.int64]) -> None:
+def look_ahead(grid: Grid, constraint: Constraint, search: Search, records: NDArray[np.int64]) -> None:
     """Fills in both sides of the best cuts of some records, with the best cuts of those.
 
     A cut that no longer fits is replaced by the best of the same record that does. Threads may do this at the
     same time for different records.
     """
-    scratch = scratch_for(rules, grid.table.shape[1])
+    scratch = scratch_for(constraint, grid.table.shape[1])
     for record in records:
         facts, cuts = search.facts[record], search.cuts[record]
         start, stop, attribute = facts[START], facts[STOP], facts[ATTRIBUTE]
         rows, buffer = search.order[start:stop], search.buffer[start:stop]
-        if not fits(rules[0], search, record):
+        if not fits(constraint, search, record):
             if facts[SIDES] >= 0:
                 reunite(rows, buffer, search.facts[facts[SIDES], STOP] - start)
-            find_cut(grid, rules, scratch, search, record)
+            find_cut(grid, constraint, scratch, search, record)
             continue
         place = int(cuts[PLACE])
         n_below = divide(grid, rows, buffer, attribute, place)
@@ -179,27 +171,26 @@ def look_ahead(grid: Grid, rules: tuple[Rule, ...], search: Search, records: NDA
                 search.lows[other, attribute] = place + 1
                 search.facts[other, START], search.facts[other, STOP] = start + n_below, stop
             search.cuts[other, FAILURE] = cuts[BELOW + side]
-            find_cut(grid, rules, scratch, search, other)
+            find_cut(grid, constraint, scratch, search, other)
 
 
 @compiled
-def advance(grid: Grid, rules: tuple[Rule, ...], search: Search, n_ahead: int) -> NDArray[np.int64]:
+def advance(grid: Grid, constraint: Constraint, search: Search, n_ahead: int) -> NDArray[np.int64]:
     """Cuts boxes, best first, as long as the sides of the best cut are known; nothing is ever taken back.
 
     The failure of a class falls as it grows, so what is left of a total only shrinks.
 
     Args:
         grid: The table.
-        rules: What the classes must fulfil.
+        constraint: What the classes must fulfil.
         search: What was found so far; tells when it is over, and may need room for more records.
         n_ahead: How many records to look at together; with 0 each of them here, when its turn comes.
 
     Returns:
         The records to `look_ahead` at before it goes on, the best first.
     """
-    rule = rules[0]
     facts, cuts, spent, used = search.facts, search.cuts, search.spent, search.used
-    scratch = scratch_for(rules, grid.table.shape[1])
+    scratch = scratch_for(constraint, grid.table.shape[1])
     wanted = np.empty(max(1, n_ahead), dtype=np.int64)
     n_wanted = 0
     heap = [(0.0, 0, 0)]
@@ -209,7 +200,7 @@ def advance(grid: Grid, rules: tuple[Rule, ...], search: Search, n_ahead: int) -
             heapq.heappush(heap, (-cuts[each, SCORE], facts[each, NUMBER], each))
     while heap and n_wanted < wanted.size and used[N_RECORDS] + 2 <= facts.shape[0]:
         _, number, record = heapq.heappop(heap)
-        is_fit = fits(rule, search, record)
+        is_fit = fits(constraint, search, record)
         if not is_fit and cuts[record, FOUND_AT] == spent[0]:
             facts[record, ATTRIBUTE] = -1  # nothing has changed: looking again finds the same
             continue
@@ -221,23 +212,23 @@ def advance(grid: Grid, rules: tuple[Rule, ...], search: Search, n_ahead: int) -
             if n_ahead > 0:
                 n_wanted += 1
                 continue
-            look_ahead(grid, rules, search, wanted)
+            look_ahead(grid, constraint, search, wanted)
             if not is_fit:
                 if facts[record, ATTRIBUTE] >= 0:
                     heapq.heappush(heap, (-cuts[record, SCORE], number, record))
                 continue
         elif n_wanted > 0:
             continue  # a better one waits
-        if rule.mode == TOTAL:
+        if constraint.mode == TOTAL:
             spent[0] += max(0.0, added_by(search, record))
         facts[record, NUMBER] = -1
         for side in range(2):
             other = facts[record, SIDES] + side
             facts[other, NUMBER] = number if side == 0 else used[N_BOXES]
-            if facts[other, ATTRIBUTE] >= 0 and fits(rule, search, other):
+            if facts[other, ATTRIBUTE] >= 0 and fits(constraint, search, other):
                 cuts[other, FOUND_AT] = spent[0]
             elif facts[other, ATTRIBUTE] >= 0:
-                find_cut(grid, rules, scratch, search, other)
+                find_cut(grid, constraint, scratch, search, other)
             if facts[other, ATTRIBUTE] >= 0:
                 heapq.heappush(heap, (-cuts[other, SCORE], facts[other, NUMBER], other))
         used[N_BOXES] += 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elldelta.core.generalize.failure_kernels import TOTAL, Rule, Scratch, failure_of
+from elldelta.core.generalize.failure_kernels import TOTAL, Constraint, Scratch, failure_of
 from elldelta.core.kernels import add_row, compiled, n_stored
 
 if TYPE_CHECKING:
@@ -296,22 +296,24 @@ def sums_at(
 
 
 @compiled
-def score_of(gain: float, added: float, below: float, above: float, failure: float, rule: Rule) -> float:
+def score_of(
+    gain: float, added: float, below: float, above: float, failure: float, constraint: Constraint
+) -> float:
     """How good a cut is: loss removed per failure added, or times the share of the capacity that it keeps.
 
     Where every class counts by itself, the capacity of a class (into how many it can be cut, roughly) is the
     logarithm of its failure over that of the limit.
     """
-    if rule.mode == TOTAL:
-        return float(gain / max(added, rule.floor) ** rule.power)
+    if constraint.mode == TOTAL:
+        return float(gain / max(added, constraint.floor) ** constraint.power)
     kept = (log(below) + log(above)) / log(failure)
-    return float(gain * kept**rule.power)
+    return float(gain * kept**constraint.power)
 
 
 @compiled
 def best_cut(
     grid: Grid,
-    rules: tuple[Rule, ...],
+    constraint: Constraint,
     scratch: Scratch,
     rows: NDArray[np.int64],
     lows: NDArray[np.int32],
@@ -327,7 +329,6 @@ def best_cut(
     The loss that a cut removes is cheap to know, the failure it adds is not. Cuts are tried from the largest
     loss removed downwards, and no further than a cut that adds no failure at all could still win.
     """
-    rule = rules[0]
     n_attributes = grid.weights.size
     n_values = grid.table.shape[1]
     points = np.empty((rows.size, n_attributes), dtype=np.int32)
@@ -357,7 +358,7 @@ def best_cut(
         bins_of(points, attribute, cuts, low, high, bins[attribute])
         losses_removed(points, masses, grid.weights, bins[attribute], cuts.size, loss, removed[start:stop])
         first[attribute + 1] = stop
-    keep_best(places, removed, bins, first, rule.most_tries)
+    keep_best(places, removed, bins, first, constraint.most_tries)
     n_cuts = first[n_attributes]
     # One table of sums per attribute, made when the first of its cuts is tried; bins are one more than cuts.
     # Where rows are so sparse that this table would be much larger, each cut is summed by itself.
@@ -368,15 +369,15 @@ def best_cut(
     failures = np.empty(2, dtype=np.float64)
     best = 0.0
     best_attribute = -1
-    for _ in range(min(n_cuts, rule.most_tries)):
-        # Few are tried as a rule, so the largest is searched each time instead of sorting all.
+    for _ in range(min(n_cuts, constraint.most_tries)):
+        # Few are tried as a constraint, so the largest is searched each time instead of sorting all.
         cut = 0
         for other in range(1, n_cuts):
             if removed[other] > removed[cut]:
                 cut = other
         gain = max(removed[cut], 1e-300)  # a cut for nothing still gives one class more
         removed[cut] = -inf
-        if rule.mode == TOTAL and gain / rule.floor**rule.power <= best:
+        if constraint.mode == TOTAL and gain / constraint.floor**constraint.power <= best:
             break
         attribute = 0
         while first[attribute + 1] <= cut:
@@ -398,24 +399,27 @@ def best_cut(
         passes = True
         for turn in range(2):
             cells = cells_below if side == 0 else cells_above
-            enough = rule.limit
-            if rule.mode == TOTAL:
+            enough = constraint.limit
+            if constraint.mode == TOTAL:
                 enough += failure - spent - (failures[1 - side] if turn == 1 else 0.0)
-            failures[side] = failure_of(cells, rules, enough, scratch)
-            if rule.mode == TOTAL:
+            failures[side] = failure_of(cells, constraint, enough, scratch)
+            if constraint.mode == TOTAL:
                 added = failures[side] - failure if turn == 0 else failures[0] + failures[1] - failure
-                passes = spent + added <= rule.limit and gain / max(added, rule.floor) ** rule.power > best
+                passes = (
+                    spent + added <= constraint.limit
+                    and gain / max(added, constraint.floor) ** constraint.power > best
+                )
             else:
-                passes = failures[side] <= rule.limit
+                passes = failures[side] <= constraint.limit
             if not passes:
                 break
             side = 1 - side
         if not passes:
             continue
         added = failures[0] + failures[1] - failure
-        if rule.mode == TOTAL and spent + added > rule.limit:
+        if constraint.mode == TOTAL and spent + added > constraint.limit:
             continue
-        score = score_of(gain, added, failures[0], failures[1], failure, rule)
+        score = score_of(gain, added, failures[0], failures[1], failure, constraint)
         if score > best:
             best = score
             best_attribute = attribute

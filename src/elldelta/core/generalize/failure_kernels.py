@@ -1,8 +1,8 @@
-"""Compiled inner loops of the failure of a class: how near it comes to what is bounded.
+"""Compiled inner loops of the failure of a class: what classes are bounded by while they are made.
 
-Import this module inside the function that needs it, as with `kernels`. Failure falls as a class grows: it is
-its failure (Theorem C), with the estimated chance that it is too far from its reference, where closeness is
-asked for.
+Import this module inside the function that needs it, as with `kernels`. The failure of a class falls as it
+grows: it is that of Theorem C, D' or E, with the estimated chance that the class is too far from its
+reference, where closeness is asked for.
 """
 
 from __future__ import annotations
@@ -10,35 +10,43 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from elldelta.core.closeness_kernels import Nearness, too_far_chance
 from elldelta.core.kernels import compiled
 from elldelta.core.occupancy_kernels import LEDGER, TINY, class_failure
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 TOTAL, EACH = 0, 1
 """What is bounded: the sum of the class failures, or each of them."""
 
+START, STOP, ELL = range(3)
+"""Of every sensitive column: its values, and ell; 0 if nothing is asked of distinct values."""
 
-class Rule(NamedTuple):
-    """What classes must fulfil and how cuts are scored."""
 
-    start: int  # the values of this sensitive column, of which there may be several
-    stop: int
+class Constraint(NamedTuple):
+    """What classes must fulfil in every sensitive column, and how cuts are scored.
+
+    Arrays, not a tuple of columns: there is one compiled program for any number of them.
+    """
+
+    columns: NDArray[np.int64]  # columns x START..ELL
+    least_masses: NDArray[np.float64]  # of a class, per column: below it fewer than k records are too likely
+    closeness_limits: NDArray[np.float64]  # per column; 0 if no closeness is asked for
+    references: NDArray[np.float64]  # one per value (`Nearness`), or none at all
+    priors: NDArray[np.float64]
+    n_past: float
+    n_whole: float  # the records of a whole release
+    weight: float  # how much a failure of a whole release counts beside those of its parts
     mode: int  # TOTAL or EACH
     limit: float  # of the sum of the failures, or of each
     scale: float  # turns a mass into a probability
-    least_mass: float  # the smallest probability of a class: below it fewer than k records are too likely
-    weight: float  # how much a failure of a whole release counts beside those of its parts
     n_records: float
-    poisson: NDArray[np.float64]
-    ell: int  # 0 if nothing is asked of distinct values
     releases: int
     checked_by: int
-    near: Nearness
-    fewest: float  # smaller cells do not count
+    fewest_past: float  # smaller cells do not count
     rungs: NDArray[np.float64]  # others are rounded down to one of these; empty if they count as they are
     floor: float  # failure below which a cut counts as free
     power: float
@@ -52,60 +60,89 @@ class Scratch(NamedTuple):
     missing: NDArray[np.float64]
     tails: NDArray[np.float64]
     sides: NDArray[np.float64]  # the cells below and above a cut, 2 x |S|
-    told: NDArray[np.float64]  # the cells of a class as a plan tells them
+    counted: NDArray[np.float64]  # what counts of the cells of a class
+    poisson: NDArray[np.float64]  # no rates: Lemma B gains next to nothing here
 
 
 @compiled
-def failure_of(cells: NDArray[Any], rules: tuple[Rule, ...], enough: float, scratch: Scratch) -> float:
+def scratch_for(constraint: Constraint, n_values: int) -> Scratch:
+    """Memory for the failure of one class."""
+    ranks = np.arange(n_values).astype(np.int32)
+    for column in constraint.columns:  # every sensitive column ranks its own values
+        ranks[column[START] : column[STOP]] -= column[START]
+    return Scratch(
+        ranks,
+        np.empty(n_values, dtype=np.float64),
+        np.empty(n_values + 3, dtype=np.float64),
+        np.empty((2, n_values), dtype=np.float64),
+        np.empty(n_values, dtype=np.float64),
+        np.empty((0, 2), dtype=np.float64),
+    )
+
+
+@compiled
+def failure_of(cells: NDArray[Any], constraint: Constraint, enough: float, scratch: Scratch) -> float:
     """The failure of a class; above `enough` it may come out larger than it is.
 
     The failures of several sensitive columns add up: a class fails if one of them does.
     """
     failure = 0.0
-    for rule in rules:
-        failure += column_failure(cells[rule.start : rule.stop], rule, enough, scratch)
+    for index in range(constraint.least_masses.size):
+        failure += column_failure(cells, index, constraint, enough, scratch)
     return failure
 
 
 @compiled
-def column_failure(cells: NDArray[Any], rule: Rule, enough: float, scratch: Scratch) -> float:
+def column_failure(
+    all_cells: NDArray[Any], index: int, constraint: Constraint, enough: float, scratch: Scratch
+) -> float:
     """The same of one sensitive column; without end for a class that is too small."""
-    ranks = scratch.ranks[rule.start : rule.stop]
+    column = constraint.columns[index]
+    start, stop, ell = column[START], column[STOP], column[ELL]
+    least_mass, closeness = constraint.least_masses[index], constraint.closeness_limits[index]
+    cells, ranks = all_cells[start:stop], scratch.ranks[start:stop]
     total = 0.0
     for value in range(cells.size):
         total += cells[value]
-    if total * rule.scale < rule.least_mass:
+    if total * constraint.scale < least_mass:
         return inf
     failure = TINY
-    if rule.ell > 0:
-        shown = scratch.told[rule.start : rule.stop]
+    if ell > 0:
+        counted = scratch.counted[start:stop]
         for value in range(cells.size):
-            shown[value] = cells[value] if cells[value] >= rule.fewest else 0.0
-            if rule.rungs.size > 0:
-                shown[value] = rung_below(shown[value], rule.rungs)
+            counted[value] = cells[value] if cells[value] >= constraint.fewest_past else 0.0
+            if constraint.rungs.size > 0:
+                counted[value] = rung_below(counted[value], constraint.rungs)
         failure, n_witnesses = class_failure(
-            shown,
+            counted,
             ranks,
-            rule.scale,
-            rule.n_records,
-            rule.poisson,
-            rule.ell,
-            rule.releases,
-            rule.checked_by,
+            constraint.scale,
+            constraint.n_records,
+            scratch.poisson,
+            ell,
+            constraint.releases,
+            constraint.checked_by,
             enough,
             scratch.missing,
             scratch.tails,
         )
-        if rule.least_mass > 0.0 and rule.near.limit <= 0.0 and rule.checked_by != LEDGER:
+        if least_mass > 0.0 and closeness <= 0.0 and constraint.checked_by != LEDGER:
             # A plan tells the cells of witnesses only: they must make sure of k by themselves.
-            told = 0.0
+            witnessed = 0.0
             for place in range(n_witnesses):
-                told += shown[ranks[place]]
-            if told * rule.scale < rule.least_mass:
+                witnessed += counted[ranks[place]]
+            if witnessed * constraint.scale < least_mass:
                 return inf
-    if rule.near.limit > 0.0 and failure <= enough:
-        n_expected = rule.near.n_records * total * rule.scale
-        failure += rule.weight * too_far_chance(cells, total, n_expected, rule.near)
+    if closeness > 0.0 and failure <= enough:
+        near = Nearness(
+            closeness,
+            constraint.n_whole,
+            constraint.references[start:stop],
+            constraint.priors[start:stop],
+            constraint.n_past,
+        )
+        n_expected = near.n_records * total * constraint.scale
+        failure += constraint.weight * too_far_chance(cells, total, n_expected, near)
     return failure
 
 
