@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from elldelta.audit.columns import ForeignColumns
 from elldelta.audit.overlay import Overlay
-from elldelta.audit.releases import ForeignColumns, read_release
+from elldelta.audit.releases import read_release
 from elldelta.audit.targets import find_people
 from elldelta.engines.duckdb import connect
 from elldelta.model.model import estimate

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elldelta.audit.columns import ForeignColumns
 from elldelta.audit.overlay import Overlay
-from elldelta.audit.releases import ForeignColumns, read_release
+from elldelta.audit.releases import read_release
 from elldelta.core.linkage import link
 from elldelta.engines.duckdb import connect
 

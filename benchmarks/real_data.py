@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 from benchmarks._adult import ADULT, adult_model
 from benchmarks._processes import run_peer
 from benchmarks._publishing import by_class, publish
+from elldelta.audit.columns import ForeignColumns
 from elldelta.audit.overlay import Overlay
-from elldelta.audit.releases import ForeignColumns, read_release
+from elldelta.audit.releases import read_release
 from elldelta.engines.duckdb import connect
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan

@@ -14,7 +14,8 @@ from tests.switch import quick_or_all
 
 import elldelta as ed
 from elldelta.audit.audit import ReleaseReader, audit, audit_before
-from elldelta.audit.releases import ForeignColumns, Topic
+from elldelta.audit.columns import ForeignColumns
+from elldelta.audit.releases import Topic
 from elldelta.audit.targets import find_people, values_left
 from elldelta.engines.duckdb import connect
 from elldelta.errors import DataError, ParameterError, RefusedError
@@ -88,7 +89,7 @@ def test_an_audit_of_overlapping_and_suppressed_classes_is_the_loop_over_people(
     rng = random.Random(seed)
     releases = [random_release(rng) for _ in range(rng.randrange(1, 4))]
     ell = rng.randrange(1, 5)
-    result = audit([table_of(release) for release in releases], ell=ell, foreign=COLUMNS, engine=engine)
+    result = audit([table_of(release) for release in releases], ell=ell, columns=COLUMNS, engine=engine)
     plain = as_plain(releases)
     cells = range(len(COMBINATIONS))
     fewest = [oracle.fewest_in_any_group(plain, cell) for cell in cells]
@@ -111,7 +112,7 @@ def test_the_gate_is_the_loop_over_groups_with_the_new_release(engine, seed):
     releases = [random_release(rng, disjoint=seed % 2 == 0) for _ in range(rng.randrange(1, 4))]
     ell = rng.randrange(1, 5)
     *published, new = [table_of(release) for release in releases]
-    result = audit_before(new, published, ell=ell, foreign=COLUMNS, engine=engine)
+    result = audit_before(new, published, ell=ell, columns=COLUMNS, engine=engine)
     plain, last = as_plain(releases), len(releases) - 1
     fewest = [oracle.fewest_in_any_group(plain, cell, last) for cell in range(len(COMBINATIONS))]
     assert result.diversity_min == min((n for n in fewest if n), default=None)
@@ -135,7 +136,7 @@ def test_targets_are_left_with_what_some_combination_that_fits_leaves(engine, se
     releases = [random_release(rng, disjoint=seed % 3 == 0) for _ in range(rng.randrange(1, 3))]
     known = [(rng.choice([*AGES, None]), rng.choice([*JOBS, None])) for _ in range(12)]
     people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
-    reading = ReleaseReader(foreign=COLUMNS, engine=engine)
+    reading = ReleaseReader(columns=COLUMNS, engine=engine)
     overlay = reading.gather([table_of(release) for release in releases], people)
     found = values_left(overlay, find_people(overlay, people))
     for person, (age, job) in enumerate(known):
@@ -160,7 +161,7 @@ def test_targets_who_move_are_looked_for_where_they_are_in_each_release(engine, 
     known = [(rng.choice(AGES), rng.choice(AGES), rng.choice(JOBS)) for _ in range(20)]
     first, second, job = (list(column) for column in zip(*known, strict=True))
     people = pa.table({"age": first, "age@2": second, "job": job, "name": list(range(20))})
-    overlay = ReleaseReader(foreign=COLUMNS, engine=engine).gather(
+    overlay = ReleaseReader(columns=COLUMNS, engine=engine).gather(
         [table_of(each) for each in releases], people
     )
     found = values_left(overlay, find_people(overlay, people))
@@ -170,7 +171,7 @@ def test_targets_who_move_are_looked_for_where_they_are_in_each_release(engine, 
         for place, value in enumerate(VALUES):
             assert counts.get(value, 0) == min(row[place] for row in rows)
     total = audit(
-        [table_of(each) for each in releases], ell=2, foreign=COLUMNS, targets=people, engine=engine
+        [table_of(each) for each in releases], ell=2, columns=COLUMNS, targets=people, engine=engine
     )
     assert total.targets.targets == 20
     assert total.targets.partly_known == 0
@@ -187,7 +188,7 @@ def test_targets_who_move_are_known_in_full(engine):
         with pytest.raises(DataError, match=match) as refusal:
             audit(
                 [pa.table(rows), pa.table({**rows, "disease": ["b", "a"]})],
-                ell=2, foreign=COLUMNS, targets=pa.table(people), engine=engine,
+                ell=2, columns=COLUMNS, targets=pa.table(people), engine=engine,
             )  # fmt: skip
         assert refusal.value.found
         assert refusal.value.remedy
@@ -197,14 +198,14 @@ def test_whom_one_looks_for_changes_nothing_about_everybody_else(engine):
     """Nobody of 99 is in the releases but for a suppressed record, which could be anybody's."""
     rows = {"age": ["0-4", "0-4", "0-4", "*"], "job": ["p", "p", "p", "*"], "disease": list("abca")}
     people = pa.table({"age": [99], "job": ["p"]})
-    without = audit([pa.table(rows)], ell=2, foreign=COLUMNS, engine=engine)
-    sought = audit([pa.table(rows)], ell=2, foreign=COLUMNS, targets=people, engine=engine)
+    without = audit([pa.table(rows)], ell=2, columns=COLUMNS, engine=engine)
+    sought = audit([pa.table(rows)], ell=2, columns=COLUMNS, targets=people, engine=engine)
     assert without.diversity_min_any == sought.diversity_min_any == 3
     assert without.exposure == sought.exposure
     assert sought.targets.exposed == 1
     nested = pa.table({"age": [[1]], "job": ["p"]})
     with pytest.raises(DataError, match="cannot be read as text"):
-        audit([pa.table(rows)], ell=2, foreign=COLUMNS, targets=nested, engine=engine)
+        audit([pa.table(rows)], ell=2, columns=COLUMNS, targets=nested, engine=engine)
 
 
 @functools.cache
@@ -230,10 +231,10 @@ def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     tables = [table_of(release) for release in releases]
     known = [(rng.choice([*AGES, None]), rng.choice([*JOBS, None])) for _ in range(12)]
     people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
-    by_schema = ReleaseReader(schema=own_schema(), engine=engine).gather(tables, people)
-    by_labels = ReleaseReader(foreign=COLUMNS, engine=engine).gather(tables, people)
-    first = audit(tables, ell=3, schema=own_schema(), engine=engine)
-    second = audit(tables, ell=3, foreign=COLUMNS, engine=engine)
+    by_schema = ReleaseReader(columns=own_schema(), engine=engine).gather(tables, people)
+    by_labels = ReleaseReader(columns=COLUMNS, engine=engine).gather(tables, people)
+    first = audit(tables, ell=3, columns=own_schema(), engine=engine)
+    second = audit(tables, ell=3, columns=COLUMNS, engine=engine)
     assert first.exposure == second.exposure
     assert first.curve == second.curve
     assert first.left_out == second.left_out
@@ -316,7 +317,7 @@ def test_releases_with_other_schemas_are_not_linked(engine):
     other = ed.Schema.infer(records, ["age", "job"], "disease")
     theirs = table_of(random_release(random.Random(1)))
     with pytest.raises(DataError, match="one schema"):
-        audit([own, theirs], ell=2, schema=other, engine=engine)
+        audit([own, theirs], ell=2, columns=other, engine=engine)
 
 
 def test_the_same_records_under_other_classes_are_subtracted(engine):
@@ -329,11 +330,11 @@ def test_the_same_records_under_other_classes_are_subtracted(engine):
         return pa.table(dict(zip(("age", "job", "disease"), columns, strict=True)))
 
     tables = [table({0: "0-1", 1: "0-1", 2: "2"}), table({0: "0", 1: "1-2", 2: "1-2"})]
-    alone = audit(tables, ell=1, foreign=COLUMNS, engine=engine)
+    alone = audit(tables, ell=1, columns=COLUMNS, engine=engine)
     assert (alone.subtraction.status, alone.subtraction.because) == ("possible", "unanswered")
     assert alone.holds
     assert alone.diversity_min_any >= 1
-    result = audit(tables, ell=2, foreign=COLUMNS, contained=[(0, 1)], engine=engine)
+    result = audit(tables, ell=2, columns=COLUMNS, contained=[(0, 1)], engine=engine)
     first, second = sorted(result.subtraction.smallest, key=lambda group: group.how)
     assert (first.records, first.diversity, first.how) == (1, 1, "first minus second")
     assert first.labels == ((("0-1", "p"),), (("0", "p"),))
@@ -343,7 +344,7 @@ def test_the_same_records_under_other_classes_are_subtracted(engine):
     assert not result.holds
     more = pa.concat_tables([tables[1].slice(1), tables[1].slice(6)])  # one flu less, one rash more
     with pytest.raises(DataError, match="can be contained in the other"):
-        audit([tables[0], more], ell=2, foreign=COLUMNS, contained=[(0, 1)], engine=engine)
+        audit([tables[0], more], ell=2, columns=COLUMNS, contained=[(0, 1)], engine=engine)
 
 
 def test_linking_is_compared_with_a_model_or_with_the_releases(engine):
@@ -358,8 +359,8 @@ def test_linking_is_compared_with_a_model_or_with_the_releases(engine):
     )
     model = ed.estimate(past, schema)
     tables = [table_of(random_release(random.Random(seed), disjoint=True)) for seed in (1, 2)]
-    pooled = audit(tables, ell=2, schema=schema, engine=engine)
-    modelled = audit(tables, ell=2, schema=schema, model=model, engine=engine)
+    pooled = audit(tables, ell=2, columns=schema, engine=engine)
+    modelled = audit(tables, ell=2, columns=schema, model=model, engine=engine)
     assert pooled.reference == "the overall distribution of the releases"
     assert modelled.reference == "the model of 400 past records"
     for found in (pooled, modelled):
@@ -372,12 +373,12 @@ def test_linking_is_compared_with_a_model_or_with_the_releases(engine):
     assert pooled.readings[0].found.surest == modelled.readings[0].found.surest
     assert pooled.readings[1] != modelled.readings[1]
     with pytest.raises(DataError, match="schema"):
-        audit(tables, ell=2, foreign=COLUMNS, model=model, engine=engine)
+        audit(tables, ell=2, columns=COLUMNS, model=model, engine=engine)
 
 
 def test_the_public_document_has_no_label_and_no_small_count(engine):
     tables = [table_of(random_release(random.Random(seed), disjoint=True)) for seed in (3, 4)]
-    result = audit(tables, ell=3, foreign=COLUMNS, engine=engine)
+    result = audit(tables, ell=3, columns=COLUMNS, engine=engine)
     full, public = result.to_dict(labels=True), result.to_dict(labels=True, public=True)
     assert full.keys() == public.keys()
     assert full["worst_classes"][0]["labels"]
@@ -399,22 +400,22 @@ def test_what_cannot_be_asked_is_refused(engine, tmp_path):
     with pytest.raises(ParameterError, match="at least one release"):
         audit([], ell=2)
     with pytest.raises(ParameterError, match="no ell"):
-        audit([table], foreign=COLUMNS, engine=engine)
+        audit([table], columns=COLUMNS, engine=engine)
     with pytest.raises(DataError, match="without a manifest"):
         audit([table], ell=2, engine=engine)
     with pytest.raises(ParameterError, match="nothing to write about targets"):
-        audit([table], ell=2, foreign=COLUMNS, targets_output=tmp_path / "x.csv", engine=engine)
+        audit([table], ell=2, columns=COLUMNS, targets_output=tmp_path / "x.csv", engine=engine)
     with pytest.raises(DataError, match="no column of a quasi-identifier"):
-        audit([table], ell=2, foreign=COLUMNS, targets=pa.table({"name": ["a"]}), engine=engine)
+        audit([table], ell=2, columns=COLUMNS, targets=pa.table({"name": ["a"]}), engine=engine)
     with pytest.raises(RefusedError, match="values_left"):
         audit(
-            [table], ell=2, foreign=COLUMNS, targets=pa.table({"age": ["1"], "values_left": ["a"]}),
+            [table], ell=2, columns=COLUMNS, targets=pa.table({"age": ["1"], "values_left": ["a"]}),
             targets_output=tmp_path / "x.csv", engine=engine,
         )  # fmt: skip
     assert not list(tmp_path.iterdir())
     overlapping = table_of(random_release(random.Random(2)))
     with pytest.raises(DataError, match="do not overlap"):
-        audit([overlapping] * 2, ell=2, foreign=COLUMNS, contained=[(0, 1)], engine=engine)
+        audit([overlapping] * 2, ell=2, columns=COLUMNS, contained=[(0, 1)], engine=engine)
 
 
 def test_table_2_of_the_paper(engine):
@@ -443,12 +444,12 @@ def test_table_2_of_the_paper(engine):
     columns = ForeignColumns(
         ("gender", "postal_code"), "disease", rules={"postal_code": ColumnRules(kind="text")}
     )
-    result = audit([first, second], ell=2, foreign=columns, engine=engine)
+    result = audit([first, second], ell=2, columns=columns, engine=engine)
     assert [item.diversity for item in result.releases] == [2, 2]
     assert result.diversity_min == 1
     assert result.share_exposed == 1.0
     people = pa.table({"gender": ["Female"], "postal_code": ["560010"]})
-    overlay = ReleaseReader(foreign=columns, engine=engine).gather([first, second], people)
+    overlay = ReleaseReader(columns=columns, engine=engine).gather([first, second], people)
     left = values_left(overlay, find_people(overlay, people))[0]
     assert dict(zip(overlay.values, left.tolist(), strict=True))["cervical cancer"] == 1
     assert left.sum() == 1
@@ -458,7 +459,7 @@ def test_warnings_are_told_by_their_topic(engine):
     """A release given twice is a warning for everybody; how labels were understood is no warning."""
     release = pa.table({"age": ["20-29", "20-29"], "disease": ["flu", "cold"]})
     columns = ForeignColumns(quasi_identifiers=("age",), sensitive="disease")
-    result = audit([release, release.slice(0)], ell=2, foreign=columns, engine=engine)
+    result = audit([release, release.slice(0)], ell=2, columns=columns, engine=engine)
     assert [line.topic for line in result.assumptions if line.is_warning] == [Topic.SAME_CONTENT]
     document = result.to_dict()
     [warning] = document["warnings"]

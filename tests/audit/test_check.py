@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elldelta as ed
-from elldelta.audit.releases import ForeignColumns
+from elldelta.audit.columns import ForeignColumns
 from elldelta.errors import DataError, ParameterError, SchemaError
 from elldelta.schema.hierarchy import HierarchyRows
 
@@ -108,7 +108,7 @@ def test_what_looks_like_no_value_counts_for_nothing_anywhere(tmp_path, text):
     pq.write_table(table, tmp_path / "t.parquet")
     found = ed.check(table, ["age"], "d")
     assert (found.ell, found.left_out) == (2, 2)
-    audited = ed.audit([tmp_path / "t.parquet"], foreign=ForeignColumns(("age",), "d"), ell=3)
+    audited = ed.audit([tmp_path / "t.parquet"], columns=ForeignColumns(("age",), "d"), ell=3)
     assert not audited.holds
     if text in {None, "", "NA", " NA"}:
         assert ed.Schema.infer(table, ["age"], "d", widen={"age": "no"}).n_values == 2

@@ -9,8 +9,9 @@ import pytest
 from tests.oracles import foreign as oracle
 from tests.switch import quick_or_all
 
+from elldelta.audit.columns import ForeignColumns
 from elldelta.audit.overlay import Overlay
-from elldelta.audit.releases import ForeignColumns, read_release, understand
+from elldelta.audit.releases import read_release, understand
 from elldelta.audit.targets import find_people
 from elldelta.engines.duckdb import connect
 from elldelta.errors import DataError, ParameterError
@@ -171,7 +172,7 @@ def test_suppressed_records_can_be_anybodys(engine):
 
 
 def test_columns_and_spellings_may_differ(engine):
-    columns = ForeignColumns(("age",), "ill", names=(("second", "alter", "age"), ("", "krankheit", "ill")))
+    columns = ForeignColumns(("age",), "ill", names={"second": {"age": "alter"}, "*": {"ill": "krankheit"}})
     first = _read(engine, [("20-29", "flu"), ("20-29", "cold")], "first", columns=columns)
     second = _read(
         engine, [("[20, 30[", " flu "), ("30+", "cold")], "second",
@@ -206,7 +207,7 @@ def test_upper_and_lower_case_are_told(engine):
 
 
 def test_absent_columns_are_as_if_suppressed(engine):
-    columns = replace(COLUMNS, absent=(("b", "code"), ("b", "sex")), rules={})
+    columns = replace(COLUMNS, names={"b": {"code": "", "sex": ""}}, rules={})
     full = read_release(engine.open(_table([("1", "1001", "F", "x")])), "a", columns)
     part = read_release(engine.open(_table([("1", "x")], ("age", "ill"))), "b", columns)
     assert _tables(Overlay.from_releases([full, part], columns)) == [[[1]], [[1]]]
@@ -247,7 +248,7 @@ def test_rules_and_maps_for_other_columns_are_refused(engine):
     with pytest.raises(ParameterError, match="rules for columns"):
         understand([release], replace(AGE, rules={"height": ColumnRules()}))
     with pytest.raises(ParameterError, match="not linked"):
-        _read(engine, [("1", "x")], columns=replace(AGE, names=(("r", "age", "height"),)))
+        _read(engine, [("1", "x")], columns=replace(AGE, names={"r": {"height": "age"}}))
 
 
 def test_releases_without_a_record_show_nothing(engine):

@@ -10,7 +10,7 @@ from tests.release.living import World
 
 import elldelta as ed
 from elldelta.audit.audit import ReleaseReader, audit, audit_before
-from elldelta.audit.releases import ForeignColumns
+from elldelta.audit.columns import ForeignColumns
 from elldelta.audit.series import OwnerSeries, measure_series
 
 ELL = 3
@@ -78,7 +78,7 @@ def fewest_values(tables):
 @pytest.mark.parametrize("seed", range(6))
 def test_naive_quarters_are_flagged_with_the_right_people(seed):
     tables = panel(seed)
-    found = audit(naive(tables), ell=ELL, foreign=FOREIGN, series=[[0, 1, 2, 3]])
+    found = audit(naive(tables), ell=ELL, columns=FOREIGN, series=[[0, 1, 2, 3]])
     [owner] = found.series
     shown = [by_class(rows) for rows in tables]
     n_below = 0
@@ -100,14 +100,14 @@ def test_naive_quarters_are_flagged_with_the_right_people(seed):
     assert owner.diversity_min == fewest_values(tables) < ELL
     assert not found.holds
     assert "of one owner" in found.verdict
-    assert audit(naive(tables), ell=ELL, foreign=FOREIGN).holds
+    assert audit(naive(tables), ell=ELL, columns=FOREIGN).holds
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_nobody_who_is_isolated_in_truth_is_overlooked(seed):
     """Who came or went in too small a group is in a flagged one, unless others hide the group altogether."""
     tables = panel(seed, n_quarters=2)
-    [owner] = audit(naive(tables), ell=ELL, foreign=FOREIGN, series=[[0, 1]]).series
+    [owner] = audit(naive(tables), ell=ELL, columns=FOREIGN, series=[[0, 1]]).series
     flagged = {(item.how, item.labels[1][0]) for item in owner.smallest}
     old, new = ({one[0]: one for one in rows} for rows in tables)
     groups = subtracted(by_class(tables[0]), by_class(tables[1]))
@@ -121,13 +121,13 @@ def test_nobody_who_is_isolated_in_truth_is_overlooked(seed):
 
 def test_what_a_gate_refuses_is_what_the_next_release_adds():
     first, second, *_ = naive(panel(1))
-    refused = audit_before(second, [first], ell=ELL, foreign=FOREIGN, series=[0])
+    refused = audit_before(second, [first], ell=ELL, columns=FOREIGN, series=[0])
     assert not refused.holds
     assert "Do not publish: subtracting releases of one owner" in refused.verdict
     assert refused.to_dict()["series"]["people_below"] > 0
-    assert audit_before(second, [first], ell=ELL, foreign=FOREIGN).holds
+    assert audit_before(second, [first], ell=ELL, columns=FOREIGN).holds
     # What was known before is not the doing of a release that changes nothing.
-    assert audit_before(second.copy(), [first, second], ell=ELL, foreign=FOREIGN, series=[0, 1]).holds
+    assert audit_before(second.copy(), [first, second], ell=ELL, columns=FOREIGN, series=[0, 1]).holds
 
 
 def test_classes_that_change_their_labels_are_compared_as_unions():
@@ -135,7 +135,7 @@ def test_classes_that_change_their_labels_are_compared_as_unions():
     names = ["age", "sex", "value"]
     merged = [("20-39", "F", value) for *_, value in rows] + [("20-39", "F", "a")]
     tables = [pd.DataFrame(each, columns=names) for each in (rows, merged)]
-    found = audit(tables, ell=ELL, foreign=FOREIGN, series=[[0, 1]])
+    found = audit(tables, ell=ELL, columns=FOREIGN, series=[[0, 1]])
     assert found.series[0].smallest[0].how == "who came"
     assert (found.series[0].steps[0].classes, found.series[0].diversity_min) == (1, 1)
 
@@ -144,7 +144,7 @@ def test_closeness_is_asked_of_those_who_came_too():
     rows = [("20-29", "F", value) for value in VALUES for _ in range(50)]
     more = [("20-29", "F", value) for value in "aaaaaaaabc"]
     tables = [pd.DataFrame(each, columns=["age", "sex", "value"]) for each in (rows, rows + more)]
-    found = audit(tables, ell=ELL, closeness=0.3, foreign=FOREIGN, series=[[0, 1]])
+    found = audit(tables, ell=ELL, closeness=0.3, columns=FOREIGN, series=[[0, 1]])
     assert found.closeness.holds
     assert found.series[0].people_far == 10
     # 8 of 10 have a, which 58 of 360 have in all
@@ -169,7 +169,7 @@ def quarters(*tables):
 )
 def test_a_manifest_hides_only_as_many_as_it_says(told, known_from):
     """One person came. Two more who came while two went would hide it; other numbers do not."""
-    overlay = ReleaseReader(foreign=FOREIGN).gather(quarters((2, 2, 2, 2), (2, 2, 2, 3)))
+    overlay = ReleaseReader(columns=FOREIGN).gather(quarters((2, 2, 2, 2), (2, 2, 2, 3)))
     found = measure_series(overlay, OwnerSeries((0, 1), (None, told)), ELL)
     assert found.steps[0].known_from == known_from
     assert found.people_below == (1 if known_from else 0)
@@ -178,7 +178,7 @@ def test_a_manifest_hides_only_as_many_as_it_says(told, known_from):
 @pytest.mark.parametrize("named", [[[0, 0]], [[0, 1], [1, 2]], [[0]], [["x.csv", 1]]])
 def test_series_that_are_none(named):
     with pytest.raises(ed.ParameterError):
-        audit(naive(panel(1)), ell=ELL, foreign=FOREIGN, series=named)
+        audit(naive(panel(1)), ell=ELL, columns=FOREIGN, series=named)
 
 
 @pytest.fixture(scope="module")

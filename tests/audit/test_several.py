@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import elldelta as ed
-from elldelta.audit.releases import ForeignColumns
+from elldelta.audit.columns import ForeignColumns
 from elldelta.errors import DataError, ParameterError
 from elldelta.schema.schema import Schema
 
@@ -18,10 +18,10 @@ def test_rows_that_tie_columns_are_linked_as_tuples():
     second = pd.DataFrame({"class": "c", "disease": ["flu", "HIV", "flu"], "income": ["high", "low", "low"]})
     for column in ("disease", "income"):
         apart = ed.audit(
-            [first, second], ell=2, foreign=ForeignColumns(quasi_identifiers=("class",), sensitive=column)
+            [first, second], ell=2, columns=ForeignColumns(quasi_identifiers=("class",), sensitive=column)
         )
         assert apart.diversity_min == 2
-    together = ed.audit([first, second], ell=2, foreign=COMPOSITE)
+    together = ed.audit([first, second], ell=2, columns=COMPOSITE)
     assert together.diversity_min == 1
     assert together.sensitive == "disease+income"
     assert not together.holds
@@ -32,7 +32,7 @@ def test_tuples_that_are_left_count_by_their_first_part():
     table = pd.DataFrame({"class": "c", "disease": ["flu", "HIV", "flu", "HIV"], "income": list("1234")})
     joined = pd.DataFrame({"class": "c", "disease+income": table["disease"] + " + " + table["income"]})
     for tables in ([table, table.assign(extra=1)], [table, joined], [joined]):
-        found = ed.audit(tables, ell=3, foreign=COMPOSITE)
+        found = ed.audit(tables, ell=3, columns=COMPOSITE)
         assert (found.diversity_min, found.diversity_min_any) == (2, 2)
 
 
@@ -41,20 +41,20 @@ def test_tuples_without_a_value_in_a_part_are_left_out():
     foreign = ForeignColumns(
         quasi_identifiers=("class",), sensitive="disease+income", sensitive_missing=("NA",)
     )
-    assert ed.audit([table], ell=2, foreign=foreign).diversity_min_any == 1
+    assert ed.audit([table], ell=2, columns=foreign).diversity_min_any == 1
 
 
 def test_parts_that_cannot_be_told_apart_are_refused():
     """("A", "+ y") and ("A +", "y") would be one value."""
     table = pd.DataFrame({"class": "c", "disease": ["A", "A +"], "income": ["+ y", "y"]})
     with pytest.raises(DataError, match="cannot be told apart"):
-        ed.audit([table], ell=2, foreign=COMPOSITE)
+        ed.audit([table], ell=2, columns=COMPOSITE)
 
 
 def test_a_name_with_a_plus_need_not_be_composite():
     table = pd.DataFrame({"class": "c", "A+B": ["x", "y"]})
     foreign = ForeignColumns(quasi_identifiers=("class",), sensitive="A+B")
-    assert ed.audit([table], ell=2, foreign=foreign).diversity_min_any == 2
+    assert ed.audit([table], ell=2, columns=foreign).diversity_min_any == 2
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_releases_that_show_columns_apart_are_audited_column_by_column(sliced):
     assert "disease: Safe" in found.verdict
     assert "income: Safe" in found.verdict
     assert found.to_dict()["also"][0]["sensitive"] == "income"
-    [one] = [ed.audit(sliced, foreign=ForeignColumns(sensitive="income"))]
+    [one] = [ed.audit(sliced, columns=ForeignColumns(sensitive="income"))]
     assert (one.sensitive, one.also) == ("income", ())
     assert not ed.audit(sliced, ell=7).holds
 
@@ -100,4 +100,4 @@ def test_the_gate_asks_every_column(sliced):
 def test_what_is_about_one_column_wants_its_name(sliced):
     with pytest.raises(ParameterError, match="one sensitive column"):
         ed.audit(sliced, closeness=0.5)
-    assert ed.audit(sliced, closeness=0.9, foreign=ForeignColumns(sensitive="income")).closeness is not None
+    assert ed.audit(sliced, closeness=0.9, columns=ForeignColumns(sensitive="income")).closeness is not None

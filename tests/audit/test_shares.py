@@ -37,7 +37,7 @@ def test_closeness_to_the_pooled_releases_is_the_loop_over_people_groups_and_set
     result = audit(
         [table_of(release) for release in releases],
         closeness=float(allowed),
-        foreign=COLUMNS,
+        columns=COLUMNS,
         engine=engine,
     )
     plain, reference = as_plain(releases), pooled(releases)
@@ -79,7 +79,7 @@ def test_the_gate_asks_groups_with_the_new_release(engine, seed):
     rng = random.Random(50 + seed)
     releases = [random_release(rng, disjoint=True) for _ in range(rng.randrange(1, 4))]
     *published, new = [table_of(release) for release in releases]
-    result = audit_before(new, published, closeness=0.4, foreign=COLUMNS, engine=engine)
+    result = audit_before(new, published, closeness=0.4, columns=COLUMNS, engine=engine)
     plain, last, reference = as_plain(releases), len(releases) - 1, pooled(releases)
     truth = [oracle.furthest(plain, cell, reference, last) for cell in range(len(COMBINATIONS))]
     assert result.holds == all(distance is None or distance <= Fraction(2, 5) for distance in truth)
@@ -100,14 +100,14 @@ def skewed(n_common):
 
 
 def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
-    plain = audit([skewed(97), skewed(90)], ell=4, foreign=COLUMNS, engine=engine)
+    plain = audit([skewed(97), skewed(90)], ell=4, columns=COLUMNS, engine=engine)
     assert plain.verdict.startswith("Safe against linking, in distinct values: ")
     assert "At worst one value has 97 % of the linked records" in plain.surest
     assert "the other people of each release are independent draws from the reference" in plain.surest
     assert "No limit on shares was asked for" in plain.surest
     uniform = pa.table({"age": ["0-4"] * 4, "job": ["q"] * 4, "disease": list(VALUES)})
     both = pa.concat_tables([skewed(97), *[uniform] * 25])
-    far = audit([both], ell=4, closeness=0.2, foreign=COLUMNS, engine=engine)
+    far = audit([both], ell=4, closeness=0.2, columns=COLUMNS, engine=engine)
     assert not far.holds
     assert far.values_hold
     assert far.verdict.startswith("Not safe: shares of linked records differ by up to ")
@@ -123,7 +123,7 @@ def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
 
 
 def test_closeness_alone_asks_for_no_number_of_values(engine):
-    result = audit([skewed(97), skewed(90)], closeness=0.1, foreign=COLUMNS, engine=engine)
+    result = audit([skewed(97), skewed(90)], closeness=0.1, columns=COLUMNS, engine=engine)
     assert result.holds
     assert result.verdict.startswith("Safe against linking, in shares: ")
     assert "wanted" not in result.verdict
@@ -139,7 +139,7 @@ def test_closeness_to_a_model_compares_with_its_distribution_in_each_place(engin
     schema = ed.Schema.infer(past, quasi_identifiers=["age"], sensitive="disease")
     model = ed.estimate(past, schema)
     release = pa.table({"age": ["0"] * 4 + ["1"] * 4, "disease": ["flu"] * 4 + ["flu", *["gout"] * 3]})
-    result = ed.audit([release], closeness=0.3, closeness_to=model, schema=schema)
+    result = ed.audit([release], closeness=0.3, closeness_to=model, columns=schema)
     # One more record is spread like the whole: (6 + 1/2) / 9 of the flu where the age is 0.
     assert result.closeness.distance == pytest.approx(1 - 6.5 / 9)
     assert result.closeness.reference == "the model of 16 past records"
@@ -150,9 +150,9 @@ def test_closeness_to_a_model_compares_with_its_distribution_in_each_place(engin
 
 def test_a_reference_without_a_closeness_is_refused():
     with pytest.raises(ParameterError, match="closeness"):
-        ed.audit([skewed(9)], ell=2, foreign=COLUMNS, closeness_to="pooled")
+        ed.audit([skewed(9)], ell=2, columns=COLUMNS, closeness_to="pooled")
     with pytest.raises(ParameterError, match="between 0 and 1"):
-        ed.audit([skewed(9)], ell=2, foreign=COLUMNS, closeness=1.5)
+        ed.audit([skewed(9)], ell=2, columns=COLUMNS, closeness=1.5)
 
 
 @pytest.fixture(scope="module")
@@ -222,4 +222,4 @@ def test_a_plan_without_references_cannot_be_compared_with():
     schema = ed.Schema.infer(past, quasi_identifiers=["age"], sensitive="disease")
     plan = ed.plan(ed.estimate(past, schema), ell=2, records=500)
     with pytest.raises(ParameterError, match="nothing that shares"):
-        ed.audit([skewed(9)], closeness=0.2, closeness_to=plan, foreign=COLUMNS)
+        ed.audit([skewed(9)], closeness=0.2, closeness_to=plan, columns=COLUMNS)

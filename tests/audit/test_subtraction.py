@@ -12,12 +12,12 @@ from tests.release.hospital_tables import make_rows, write_parquet
 import elldelta as ed
 from elldelta.agency.linking import as_published
 from elldelta.audit.audit import audit, audit_before
+from elldelta.audit.columns import ForeignColumns
 from elldelta.audit.evidence import _verdict, write_form
 from elldelta.audit.evidence import evidence as make_evidence
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.overlay import Overlay
-from elldelta.audit.releases import ForeignColumns
 from elldelta.audit.subtraction import subtract
 from elldelta.core.partition import Partition
 
@@ -151,8 +151,8 @@ def test_overlapping_classes_are_not_tried_and_say_so():
     apart = pd.DataFrame({"age": ["1", "2"] * 4, "disease": list("aabbccdd")})
     over = pd.DataFrame({"age": ["1-2", "2-3"] * 4, "disease": list("aabbccdd")})
     columns = ForeignColumns(("age",), "disease")
-    assert judged(audit([apart, over], ell=2, foreign=columns)) == ("not tried", "overlap")
-    found = audit([apart, over, apart.copy()], ell=2, foreign=columns)
+    assert judged(audit([apart, over], ell=2, columns=columns)) == ("not tried", "overlap")
+    found = audit([apart, over, apart.copy()], ell=2, columns=columns)
     assert judged(found) == ("not tried", "overlap")
     assert "for 2 of 3 pairs" in found.subtraction.words
 
@@ -225,10 +225,10 @@ def test_an_outsider_who_reads_labels_only_finds_the_same(register, tmp_path):
         files.append(tmp_path / name)
         files[-1].write_bytes((folder / name).read_bytes())  # without a manifest
     columns = ForeignColumns(("postal_code", "gender", "age"), "disease")
-    found = audit(files, ell=2, foreign=columns)
+    found = audit(files, ell=2, columns=columns)
     assert judged(found) == ("possible", "unanswered")
     assert [(item.records, item.diversity) for item in found.subtraction.smallest] == [(1, 1)] * 6
-    assert not audit(files, ell=2, foreign=columns, contained=[[0, 1]]).holds
+    assert not audit(files, ell=2, columns=columns, contained=[[0, 1]]).holds
 
 
 def answered(folder, to, answer):

@@ -65,6 +65,18 @@ def script():
     return [found] if found else [sys.executable, "-c", "from elldelta.cli.main import run; run()"]
 
 
+@pytest.fixture
+def described(tmp_path):
+    """The option that describes columns by a file with some text."""
+
+    def write(text, name="columns.toml"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return "--columns", path
+
+    return write
+
+
 @dataclass(frozen=True)
 class Story:
     """A small story, as files: past records, two owners, and everything made from them."""

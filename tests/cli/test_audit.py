@@ -24,7 +24,13 @@ SECOND = """alter,sex,disease
 31-60,*,flu
 31-60,*,asthma
 """
-FOREIGN = ("--qi", "age,sex", "--sensitive", "disease", "--map", "b.csv:alter=age")
+COLUMNS = """quasi_identifiers = ["age", "sex"]
+sensitive = ["disease"]
+
+[names."b.csv"]
+age = "alter"
+"""
+BY_AGE = 'quasi_identifiers = ["age"]\nsensitive = ["disease"]\n'
 
 
 @pytest.fixture
@@ -35,14 +41,20 @@ def theirs(tmp_path):
     return tmp_path / "a.csv", tmp_path / "b.csv"
 
 
-def test_releases_of_others_are_explained_and_linked(elldelta, theirs):
-    told = elldelta("audit", *theirs, *FOREIGN, "--explain", "--json").json
+@pytest.fixture
+def foreign(described):
+    """What describes the columns of these releases."""
+    return described(COLUMNS)
+
+
+def test_releases_of_others_are_explained_and_linked(elldelta, theirs, foreign):
+    told = elldelta("audit", *theirs, *foreign, "--explain", "--json").json
     assert told["is_clear"]
     meanings = {(row["column"], row["label"]): row["meaning"] for row in told["labels"]}
     assert meanings["age", "[41-60]"] == "41 to 60"
     assert ("sex", None) in meanings  # plain values are taken together
-    assert "20 to 30" in elldelta("audit", *theirs, *FOREIGN, "--explain").out
-    result = elldelta("audit", *theirs, *FOREIGN, "--ell", "2", "--json", code=3).json
+    assert "20 to 30" in elldelta("audit", *theirs, *foreign, "--explain").out
+    result = elldelta("audit", *theirs, *foreign, "--ell", "2", "--json", code=3).json
     # a man of 25: flu, gout, asthma in a.csv against flu, angina in b.csv
     assert result["diversity_min"] == result["diversity_min_any"] == 1
     assert [bar["diversity"] for bar in result["histogram"]] == [1, 2, 3]
@@ -51,47 +63,43 @@ def test_releases_of_others_are_explained_and_linked(elldelta, theirs):
     assert {item["without"] for item in result["left_out"]} == {"a.csv", "b.csv"}
     assert result["memberships"]["unknown"] == 4
     assert [reading["name"] for reading in result["readings"]] == ["shares of linked records", "Bayes' rule"]
-    shown = elldelta("audit", *theirs, *FOREIGN, "--ell", "2", code=3).out
+    shown = elldelta("audit", *theirs, *foreign, "--ell", "2", code=3).out
     assert "Not safe: somebody is left with 1 of 2 values" in shown
-    assert elldelta("audit", *theirs, *FOREIGN, "--ell", "1").code == 0
+    assert elldelta("audit", *theirs, *foreign, "--ell", "1").code == 0
 
 
-def test_releases_of_others_are_read_as_their_csv_files_are_written(elldelta, theirs, tmp_path):
-    expected = elldelta("audit", *theirs, *FOREIGN, "--ell", "1", "--json").json
+def test_releases_of_others_are_read_as_their_csv_files_are_written(elldelta, theirs, foreign, tmp_path):
+    expected = elldelta("audit", *theirs, *foreign, "--ell", "1", "--json").json
     for path in theirs:
         text = path.read_text(encoding="utf-8").replace("flu", "'fièvre, flu'").replace(",", "|")
         path.write_text(text.replace("fièvre| flu", "fièvre, flu"), encoding="latin-1")
     form = ("--csv", "encoding=latin-1", "--csv", "separator=|", "--csv", "quote='")
-    found = elldelta("audit", *theirs, *FOREIGN, *form, "--ell", "1", "--json").json
+    found = elldelta("audit", *theirs, *foreign, *form, "--ell", "1", "--json").json
     assert found["histogram"] == expected["histogram"]
     assert [item["records"] for item in found["releases"]] == [
         item["records"] for item in expected["releases"]
     ]
-    assert elldelta("audit", *theirs, *FOREIGN, *form, "--explain", "--json").json["is_clear"]
-    gate = ("audit", theirs[0], "--before", theirs[1], *FOREIGN, *form, "--ell", "1", "--json")
+    assert elldelta("audit", *theirs, *foreign, *form, "--explain", "--json").json["is_clear"]
+    gate = ("audit", theirs[0], "--before", theirs[1], *foreign, *form, "--ell", "1", "--json")
     assert elldelta(*gate).json["holds"]
 
 
-def test_a_label_with_two_meanings_is_refused_with_the_list(elldelta, tmp_path):
+def test_a_label_with_two_meanings_is_refused_with_the_list(elldelta, described, tmp_path):
     release = tmp_path / "a.csv"
     release.write_text('job,disease\n"x,y",flu\nz,gout\n', encoding="utf-8")
-    options = ("--qi", "job", "--sensitive", "disease", "--ell", "1")
+    text = 'quasi_identifiers = ["job"]\nsensitive = ["disease"]'
+    options = (*described(text), "--ell", "1")
     told = elldelta("audit", release, *options, "--explain", "--json", code=2).json
     assert [row["problem"] for row in told["labels"] if row["problem"]]
     refused = elldelta("audit", release, *options, "--json", code=2).error
     assert refused["remedy"]
-    elldelta("audit", release, *options, "--labels", "job=values")
+    text = 'quasi_identifiers = [{ name = "job", separators = "values" }]\nsensitive = ["disease"]'
+    elldelta("audit", release, *described(text), "--ell", "1")
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        ("--map", "nonsense"),
-        ("--map", "c.csv:alter=age"),
-        ("--labels", "age"),
-        ("--labels", "age=colour"),
-        ("--labels", "age=number,text"),
-        ("--labels", "disease=unknown"),
         ("--contained", "a.csv"),
         ("--contained", "a.csv,c.csv"),
         ("--contained", "no", "--contained", "a.csv,b.csv"),
@@ -99,16 +107,16 @@ def test_a_label_with_two_meanings_is_refused_with_the_list(elldelta, tmp_path):
         ("--before", "new.csv", "--report", "page.html"),
     ],
 )
-def test_options_that_make_no_sense_are_errors_of_three_parts(elldelta, theirs, options):
-    refused = elldelta("audit", *theirs, *FOREIGN, "--ell", "2", *options, "--json", code=2).error
+def test_options_that_make_no_sense_are_errors_of_three_parts(elldelta, theirs, foreign, options):
+    refused = elldelta("audit", *theirs, *foreign, "--ell", "2", *options, "--json", code=2).error
     assert refused["problem"]
     assert refused["found"] or refused["remedy"]
 
 
-def test_what_is_left_for_targets_goes_to_the_file_and_nowhere_else(elldelta, theirs, tmp_path):
+def test_what_is_left_for_targets_goes_to_the_file_and_nowhere_else(elldelta, theirs, foreign, tmp_path):
     people, left = tmp_path / "people.csv", tmp_path / "left.csv"
     people.write_text(f"name,age,sex\n{NAME},25,M\nbob,50,\ncy,,F\ndee,99,M\n", encoding="utf-8")
-    command = ("audit", *theirs, *FOREIGN, "--ell", "2", "--targets", people, "--targets-output", left)
+    command = ("audit", *theirs, *foreign, "--ell", "2", "--targets", people, "--targets-output", left)
     result = elldelta(*command, "--json", code=3)
     assert result.json["targets"] == {
         "targets": 4, "in_all": 3, "below": 1, "exposed": 1, "outside": 0, "partly_known": 2,
@@ -132,9 +140,9 @@ def test_what_is_left_for_targets_goes_to_the_file_and_nowhere_else(elldelta, th
     assert not list(tmp_path.glob(".*part"))
 
 
-def test_the_gate_names_the_classes_and_leaves_the_rest_alone(elldelta, theirs):
+def test_the_gate_names_the_classes_and_leaves_the_rest_alone(elldelta, theirs, foreign):
     first, second = theirs
-    command = ("audit", first, "--before", second, *FOREIGN)
+    command = ("audit", first, "--before", second, *foreign)
     result = elldelta(*command, "--ell", "2", "--json", code=3).json
     assert result["before"] == "b.csv"
     assert result["published"] == ["a.csv"]
@@ -154,14 +162,13 @@ def test_the_gate_names_the_classes_and_leaves_the_rest_alone(elldelta, theirs):
     assert both["published"] == ["a.csv", "c.csv"]
 
 
-def test_subtraction_fails_an_audit_that_linking_passes(elldelta, tmp_path):
+def test_subtraction_fails_an_audit_that_linking_passes(elldelta, described, tmp_path):
     """Everybody is left among three values by linking; the difference shows one person alone."""
     values = {0: "abc", 1: "a", 2: "abc"}
     for name, label_of in (("a.csv", ("0-1", "0-1", "2")), ("b.csv", ("0", "1-2", "1-2"))):
         rows = [f"{label_of[age]},{value}" for age, held in values.items() for value in held]
         (tmp_path / name).write_text("\n".join(["age,disease", *rows, ""]), encoding="utf-8")
-    command = ("audit", tmp_path / "a.csv", tmp_path / "b.csv", "--qi", "age", "--sensitive", "disease",
-               "--ell", "3")  # fmt: skip
+    command = ("audit", tmp_path / "a.csv", tmp_path / "b.csv", *described(BY_AGE), "--ell", "3")
     alone = elldelta(*command, "--json").json
     assert (alone["holds"], alone["subtraction"]["status"]) == (True, "possible")
     assert "But if everybody whom" in alone["verdict"]
@@ -183,12 +190,14 @@ def test_subtraction_fails_an_audit_that_linking_passes(elldelta, tmp_path):
 @pytest.mark.parametrize(
     ("second", "holds"), [("20-30,rash", False), ("31-40,rash\n31-40,flu", True), ("", True)]
 )
-def test_releases_that_share_nobody_still_have_a_verdict_and_a_page(elldelta, tmp_path, second, holds):
+def test_releases_that_share_nobody_still_have_a_verdict_and_a_page(
+    elldelta, described, tmp_path, second, holds
+):
     for name, rows in (("a.csv", "20-30,flu\n20-30,gout"), ("b.csv", second)):
         (tmp_path / name).write_text(f"age,disease\n{rows}\n" if rows else "age,disease\n", encoding="utf-8")
     page = tmp_path / "audit.html"
     result = elldelta(
-        "audit", tmp_path / "a.csv", tmp_path / "b.csv", "--qi", "age", "--sensitive", "disease",
+        "audit", tmp_path / "a.csv", tmp_path / "b.csv", *described(BY_AGE),
         "--ell", "2", "--report", page, "--json", code=0 if holds else 3,
     ).json  # fmt: skip
     assert result["diversity_min"] is None
@@ -196,9 +205,9 @@ def test_releases_that_share_nobody_still_have_a_verdict_and_a_page(elldelta, tm
     assert "Nobody can be in all of these releases" in page.read_text(encoding="utf-8")
 
 
-def test_releases_without_a_record_are_refused(elldelta, tmp_path):
+def test_releases_without_a_record_are_refused(elldelta, described, tmp_path):
     (tmp_path / "a.csv").write_text("age,disease\n", encoding="utf-8")
-    options = ("--qi", "age", "--sensitive", "disease", "--ell", "2", "--json")
+    options = (*described(BY_AGE), "--ell", "2", "--json")
     assert "no record" in elldelta("audit", tmp_path / "a.csv", *options, code=2).error["problem"]
 
 
@@ -206,11 +215,11 @@ def test_releases_without_a_record_are_refused(elldelta, tmp_path):
 
 
 @pytest.fixture
-def page(elldelta, theirs, tmp_path):
+def page(elldelta, theirs, foreign, tmp_path):
     def write(*options):
         target = tmp_path / "audit.html"
         elldelta(
-            "audit", *theirs, *FOREIGN, "--ell", "2", "--report", target, "--overwrite", *options, code=3
+            "audit", *theirs, *foreign, "--ell", "2", "--report", target, "--overwrite", *options, code=3
         )
         return target.read_text(encoding="utf-8")
 
@@ -254,24 +263,30 @@ def test_the_public_page_shows_no_label(page):
     assert "k: fewest records" not in text
 
 
-def test_what_the_data_says_cannot_become_part_of_the_page(elldelta, tmp_path):
+def test_what_the_data_says_cannot_become_part_of_the_page(elldelta, described, tmp_path):
     release = tmp_path / "a<b>.csv"
     release.write_text("job,disease\n<script>alert(1)</script>,flu\nother,<b>gout\n", encoding="utf-8")
     target = tmp_path / "audit.html"
+    text = 'quasi_identifiers = [{ name = "job", kind = "text" }]\nsensitive = ["disease"]'
     elldelta(
-        "audit", release, "--qi", "job", "--sensitive", "disease", "--ell", "1", "--report", target,
-        "--labels", "job=text",
-    )  # fmt: skip
+        "audit",
+        release,
+        *described(text),
+        "--ell",
+        "1",
+        "--report",
+        target,
+    )
     text = target.read_text(encoding="utf-8")
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "a<b>" not in text
 
 
-def test_a_report_does_not_replace_a_file_unless_told(elldelta, theirs, tmp_path):
+def test_a_report_does_not_replace_a_file_unless_told(elldelta, theirs, foreign, tmp_path):
     target = tmp_path / "audit.html"
     target.write_text("mine", encoding="utf-8")
-    elldelta("audit", *theirs, *FOREIGN, "--ell", "2", "--report", target, "--json", code=2)
+    elldelta("audit", *theirs, *foreign, "--ell", "2", "--report", target, "--json", code=2)
     assert target.read_text(encoding="utf-8") == "mine"
 
 

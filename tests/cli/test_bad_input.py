@@ -94,7 +94,7 @@ def test_other_missing_files(refuses, story, out, tmp_path):
         ("plan", missing, *SMALL_PLAN, "-o", out / "plan.json"),
         ("release", story.owner_a, "--plan", missing, "-o", out / "release.parquet"),
         ("verify", missing.with_suffix(".parquet"), "--plan", story.plan),
-        ("audit", missing.with_suffix(".parquet"), "--schema", story.schema, "--ell", "3"),
+        ("audit", missing.with_suffix(".parquet"), "--columns", story.schema, "--ell", "3"),
         ("compose", missing),
     ):
         assert "nowhere" in refuses(*arguments)["problem"]

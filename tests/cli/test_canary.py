@@ -301,7 +301,7 @@ def test_a_secret_in_a_table_that_cannot_be_used(elldelta, innocent, tmp_path, h
         "estimate": ("estimate", source, "--schema", schema, "-o", out / "model.parquet"),
         "infer": ("schema", "infer", source, "--qi", "gender,born", "--sensitive", SENSITIVE,
                   "-o", out / "schema.toml"),
-        "audit": ("audit", source, "--schema", schema, "--ell", "2"),
+        "audit": ("audit", source, "--columns", schema, "--ell", "2"),
     }  # fmt: skip
     if column == "postal_code":  # records in the place of something else; no column matters there
         commands["show"] = ("model", "show", source)

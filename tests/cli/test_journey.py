@@ -520,9 +520,9 @@ def test_releases_without_manifest_are_understood_by_their_labels(elldelta, stor
         releases.append(tmp_path / f"theirs{seed}.csv")
         releases[-1].write_text(header + "".join(lines), encoding="utf-8")
     refused = elldelta("audit", *releases, "--ell", "4", "--json", code=2).error
-    assert "--schema" in refused["remedy"]
+    assert refused["options"] == ["--columns"]
     code = 0
-    result = elldelta("audit", *releases, "--ell", "4", "--schema", story.schema, "--json", code=code).json
+    result = elldelta("audit", *releases, "--ell", "4", "--columns", story.schema, "--json", code=code).json
     tables = [Counter(row[1:] for row in read_rows(path)[1]) for path in releases]
     counted = Counter()
     for gender in ("F", "M"):

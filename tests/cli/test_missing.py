@@ -12,7 +12,13 @@ import elldelta as ed
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 ROLES = ("--qi", "zip", "--sensitive", "vote")
-AUDIT = (*ROLES, "--ell", "3")
+COLUMNS = 'quasi_identifiers = ["zip"]\nsensitive = ["vote"]\n'
+
+
+@pytest.fixture
+def by_votes(described):
+    """What an audit needs to know about a table of votes."""
+    return (*described(COLUMNS), "--ell", "3")
 
 
 @pytest.fixture
@@ -28,7 +34,7 @@ def votes(tmp_path):
     return write
 
 
-def test_na_is_no_vote(elldelta, votes, tmp_path):
+def test_na_is_no_vote(elldelta, votes, by_votes, tmp_path):
     table, schema, model, plan = (
         votes("0", "1", "NA"),
         *(tmp_path / n for n in ("s.toml", "m.parquet", "p.json")),
@@ -41,16 +47,16 @@ def test_na_is_no_vote(elldelta, votes, tmp_path):
     elldelta("plan", model, "--ell", "2", "--records", "500", "-o", plan)
     made = elldelta("release", table, "--plan", plan, "-o", tmp_path / "r.csv", "--json").json
     assert (made["diversity"], made["records_suppressed"]) == (2, 400)
-    for command in (("audit", tmp_path / "r.csv", "--ell", "3"), ("audit", table, *AUDIT)):
+    for command in (("audit", tmp_path / "r.csv", "--ell", "3"), ("audit", table, *by_votes)):
         found = elldelta(*command, "--json", code=3).json
         assert found["diversity_min_any"] == 2
-    assert "400 records with one are left out" in elldelta("audit", table, *AUDIT, code=3).out
+    assert "400 records with one are left out" in elldelta("audit", table, *by_votes, code=3).out
     checked = elldelta("check", table, *ROLES, "--json").json
     assert (checked["ell"], checked["left_out"], checked["records"]) == (2, 400, 800)
 
 
 @pytest.mark.parametrize("code", ["99", "-1", "999", "unknown", "Refused", "na"])
-def test_a_code_for_no_answer_is_warned_of_and_can_be_declared(elldelta, votes, tmp_path, code):
+def test_a_code_for_no_answer_is_warned_of_and_can_be_declared(elldelta, votes, described, tmp_path, code):
     table, schema = votes("0", "1", code), tmp_path / "s.toml"
     warned = elldelta("schema", "infer", table, *ROLES, "-o", schema)
     assert f"WARNING  vote: {code} may stand for" in warned.out
@@ -59,16 +65,21 @@ def test_a_code_for_no_answer_is_warned_of_and_can_be_declared(elldelta, votes, 
     ).json
     assert (said["warnings"], said["sensitive"]) == ([], {"vote": 2})
     assert tomllib.loads(schema.read_text())["sensitive"][0]["missing"][-2:] == ["x", code]
-    for command, ell in ((("audit", table, *AUDIT), "diversity_min_any"), (("check", table, *ROLES), "ell")):
-        assert elldelta(*command, "--json", code=-1).json[ell] == 3
-        warned = elldelta(*command, code=-1)
-        assert code in warned.err or f"may be written as {code}" in warned.out
-        assert elldelta(*command, "--na", f"vote={code}", "--json", code=-1).json[ell] == 2
+    audit = ("audit", table, *described(COLUMNS), "--ell", "3")
+    assert elldelta(*audit, "--json").json["diversity_min_any"] == 3
+    assert f"'{code}' is counted as a real value" in elldelta(*audit).out
+    text = f'quasi_identifiers = ["zip"]\nsensitive = [{{ name = "vote", missing = ["{code}"] }}]'
+    described(text)
+    assert elldelta(*audit, "--json", code=3).json["diversity_min_any"] == 2
+    check = ("check", table, *ROLES)
+    assert elldelta(*check, "--json", code=-1).json["ell"] == 3
+    assert code in elldelta(*check, code=-1).err
+    assert elldelta(*check, "--na", f"vote={code}", "--json", code=-1).json["ell"] == 2
     with pytest.warns(UserWarning, match="may stand for a missing value"):
         ed.Schema.infer(str(table), ["zip"], "vote")
 
 
-def test_whoever_insists_is_quoted(elldelta, votes, tmp_path):
+def test_whoever_insists_is_quoted(elldelta, votes, described, by_votes, tmp_path):
     table, schema, model, plan = (
         votes("0", "1", ""),
         *(tmp_path / n for n in ("s.toml", "m.parquet", "p.json")),
@@ -82,9 +93,10 @@ def test_whoever_insists_is_quoted(elldelta, votes, tmp_path):
     made = elldelta("release", table, "--plan", plan, "-o", tmp_path / "r.parquet")
     assert "A missing value counts as one." in made.out
     assert "A missing value counts as one of them." in elldelta("audit", tmp_path / "r.parquet").out
-    theirs = elldelta("audit", table, *AUDIT, "--labels", "vote=category", "--json").json
+    assert elldelta("audit", table, *by_votes, "--json", code=3).json["diversity_min_any"] == 2
+    described('quasi_identifiers = ["zip"]\nsensitive = [{ name = "vote", nulls = "category" }]')
+    theirs = elldelta("audit", table, *by_votes, "--json").json
     assert theirs["verdict"].endswith("A missing value counts as one of them.")
-    assert elldelta("audit", table, *AUDIT, "--json", code=3).json["diversity_min_any"] == 2
     # A plan that says nothing of it is a lie.
     silent = words.replace(" (a missing one counts as a value)", "")
     lie = replace(ed.read_plan(plan), promise=silent)
@@ -106,19 +118,22 @@ def test_a_declared_value_is_never_missing(elldelta, tmp_path):
     assert column.encode(pa.array(["NA", "?", "DE", "x"])).tolist() == [0, -2, 1, -1]
 
 
-def test_a_schema_reads_numbers_and_truth_in_every_spelling(elldelta, tmp_path):
+def test_a_schema_reads_numbers_and_truth_in_every_spelling(elldelta, described, tmp_path):
     schema, table = tmp_path / "s.toml", tmp_path / "r.csv"
     own = Schema((Column("zip", Categories(("A", "B"))),), Column("vote", Integers(0, 5)))
     schema.write_text(own.to_toml())
     for spelt in ("{}", "{}.0"):
         rows = "".join(f"{area},{spelt.format(vote)}\n" for area in "AB" for vote in (1, 5))
         table.write_text("zip,vote\n" + rows)
-        found = elldelta("audit", table, "--schema", schema, "--ell", "2", "--json").json
+        found = elldelta("audit", table, "--columns", schema, "--ell", "2", "--json").json
         assert (found["holds"], found["diversity_min_any"]) == (True, 2)
     other = tmp_path / "other.csv"
     table.write_text("zip,vote\nA,True\nA,False\n")
     other.write_text("zip,vote\nA,true\nA,false\n")
-    assert elldelta("audit", table, other, *ROLES, "--ell", "2", "--json").json["diversity_min_any"] == 2
+    assert (
+        elldelta("audit", table, other, *described(COLUMNS), "--ell", "2", "--json").json["diversity_min_any"]
+        == 2
+    )
 
 
 def test_a_schema_that_was_there_before_is_warned_of(elldelta, votes, tmp_path):
@@ -150,12 +165,13 @@ def test_one_number_in_two_spellings_is_one_value(elldelta, votes):
     assert elldelta("check", votes("true", "TRUE", "False"), *ROLES, "--json").json["ell"] == 2
 
 
-def test_what_is_not_known_about_people_may_be_written_as_na(elldelta, tmp_path):
+def test_what_is_not_known_about_people_may_be_written_as_na(elldelta, described, tmp_path):
     table, people = tmp_path / "t.csv", tmp_path / "people.csv"
     rows = itertools.product((1, 2), "ab", (0, 1))
     table.write_text("age,job,vote\n" + "".join(f"{age},{job},{vote}\n" for age, job, vote in rows))
     people.write_text("age,job\n1,NA\nNA,a\n3,?\n")
-    audit = ("audit", table, "--qi", "age,job", "--sensitive", "vote", "--ell", "2", "--json")
+    columns = described('quasi_identifiers = ["age", "job"]\nsensitive = ["vote"]')
+    audit = ("audit", table, *columns, "--ell", "2", "--json")
     left = ("--targets-output", tmp_path / "left.csv")
     found = elldelta(*audit, "--targets", people, *left).json["targets"]
     assert (found["targets"], found["in_all"]) == (3, 2)

@@ -81,7 +81,7 @@ def test_the_whole_journey_gives_the_same_digests_as_files(elldelta, story, data
     files = [tmp_path / "alone" / f"release_owner_{name}.parquet" for name in "ab"]
     for path, content in zip(files, made[::2], strict=True):
         path.write_bytes(content)
-    wish = ("--ell", "2", "--schema", story.schema)
+    wish = ("--ell", "2", "--columns", story.schema)
     linked = elldelta("audit", "release_owner_a", "public.release_owner_b", *wish, *IN_DATABASE, code=-1)
     known = elldelta("audit", *files, *wish, "--json", code=-1)
     assert linked.code == known.code

@@ -16,7 +16,7 @@ from tests.corpus import facts
 from tests.corpus.worlds import DISEASES, GROUPS, JOBS, TOWNS, Shape, World, random_shape
 
 import elldelta as ed
-from elldelta.audit.releases import ForeignColumns
+from elldelta.audit.columns import ForeignColumns
 from elldelta.schema.label_columns import ColumnRules
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def closeness(bench: Bench) -> dict[str, Any]:
     columns = ForeignColumns(shape.quasi_identifiers, shape.sensitive[0])
     raw = table.drop(columns="who").astype(str)
     if len(shape.sensitive) == 1 and "admitted" not in shape.quasi_identifiers and not shape.missing:
-        found["raw"] = tried(lambda: bench.audit([raw], ell=2, closeness=0.4, foreign=columns))
+        found["raw"] = tried(lambda: bench.audit([raw], ell=2, closeness=0.4, columns=columns))
     return found
 
 
@@ -345,13 +345,13 @@ def foreign(bench: Bench) -> dict[str, Any]:
         tables.append(_labelled(bench, people))
     columns = ForeignColumns(("age", "town"), "job", rules={"age": ColumnRules(kind="number")})
     ell = bench.one(2, 3)
-    asked = {"ell": ell, "foreign": columns}
+    asked = {"ell": ell, "columns": columns}
     found = {"audit": tried(lambda: bench.audit(tables, **asked))}
     found["close"] = tried(lambda: bench.audit(tables, closeness=bench.one(0.3, 0.6), **asked)["closeness"])
     sought = _people(bench, 8).drop(columns="job")
     sought["town"] = np.array(TOWNS)[sought["town"]]
     found["targets"] = tried(lambda: bench.audit(tables, targets=sought, **asked)["targets"])
-    left = tried(lambda: ed.targets(tables, sought, foreign=columns, engine=bench.engine))
+    left = tried(lambda: ed.targets(tables, sought, columns=columns, engine=bench.engine))
     found["left"] = left if isinstance(left, str) else facts.digest(list(map(str, left.to_pylist())))
     if len(tables) > 1:
         gate = tried(lambda: ed.audit_before(tables[-1], tables[:-1], engine=bench.engine, **asked))

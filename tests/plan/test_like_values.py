@@ -64,8 +64,8 @@ def test_audits_count_groups(model):
     # The same records from somebody who has no groups: more is left than means something different.
     plain = replace(model.schema, sensitive=replace(model.schema.sensitive, hierarchy=None))
     tables = [own.table for own in made]
-    assert ed.audit(tables, ell=3, schema=plain).diversity_min > 4
-    assert ed.audit(tables, ell=3, schema=model.schema).diversity_min == found.diversity_min
+    assert ed.audit(tables, ell=3, columns=plain).diversity_min > 4
+    assert ed.audit(tables, ell=3, columns=model.schema).diversity_min == found.diversity_min
 
 
 def test_a_schema_keeps_its_groups(model):

@@ -150,7 +150,7 @@ def test_an_audit_takes_files_releases_and_tables_together(tmp_path, plan):
     assert result.histogram == expected["histogram"]
     assert result.holds
     if plan.classes.shape == "boxes":  # without a manifest, by the labels alone; runs may overlap there
-        bare = ed.audit([releases[0].table, releases[1].table], ell=3, schema=plan.schema)
+        bare = ed.audit([releases[0].table, releases[1].table], ell=3, columns=plan.schema)
         assert bare.diversity_min == ed.audit(releases[:2]).diversity_min
 
 

@@ -50,7 +50,7 @@ def test_the_demonstration(demo, capsys):
     releases = sorted(folder.glob("release_*.parquet"))
     assert len(releases) == result["hospitals"] == 3
     assert run("audit", *releases, code=0)["diversity_min"] >= result["ell"]
-    alone = (*sorted(folder.glob("alone_*.parquet")), "--schema", folder / "schema.toml")
+    alone = (*sorted(folder.glob("alone_*.parquet")), "--columns", folder / "schema.toml")
     assert run("audit", *alone, "--ell", result["ell"], code=3)["diversity_min"] == 1
     records = [pq.read_metadata(path).num_rows for path in folder.glob("hospital_*.parquet")]
     assert min(records) == result["records"]

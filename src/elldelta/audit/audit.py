@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elldelta.audit.columns import ForeignColumns, columns_of
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.overlay import Overlay, check_schemas
 from elldelta.audit.releases import (
     Assumption,
-    ForeignColumns,
     ReadRelease,
     Topic,
     read_release,
@@ -36,8 +37,6 @@ from elldelta.model import Model, read_model
 from elldelta.release import each_once, locate_all
 from elldelta.schema.composite import with_composites
 from elldelta.schema.label_columns import rules_of
-from elldelta.schema.schema import Schema
-from elldelta.schema.schema_file import read_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +50,9 @@ if TYPE_CHECKING:
     from elldelta.files import CsvFormat
     from elldelta.plan.plan import Plan
     from elldelta.release import Located, Published
+    from elldelta.schema.schema import Schema
 
-    SchemaOrPath = Schema | str | os.PathLike[str]
+    Columns = ForeignColumns | Schema | str | os.PathLike[str] | None
 
 MOVED_CLASSES = Assumption(
     "The classes of these releases move up a tree: owners who share people should use a plan with fixed "
@@ -67,9 +67,8 @@ def audit(
     ell: int | None = None,
     closeness: float | None = None,
     closeness_to: Plan | Model | str | os.PathLike[str] | None = None,
-    schema: Schema | str | os.PathLike[str] | None = None,
+    columns: Columns = None,
     model: Model | str | os.PathLike[str] | None = None,
-    foreign: ForeignColumns | None = None,
     contained: Sequence[Sequence[int | str]] | None = None,
     series: Sequence[Sequence[int | str]] = (),
     targets: Any = None,  # noqa: ANN401 (a file or a table in memory)
@@ -87,10 +86,9 @@ def audit(
         closeness: T: shares of linked records must stay within this total variation of the reference.
         closeness_to: The reference: a plan or a model, or the file of one; by default "pooled", the overall
             distribution of the releases.
-        schema: What the columns mean, for releases without a manifest.
+        columns: Describes the columns of releases without a manifest: a `Schema`, `ForeignColumns`, or the
+            file of either.
         model: What linking is compared with instead of the reference: counts of past records.
-        foreign: Which columns to link by and what their labels mean, for releases that neither a manifest
-            nor a schema describes.
         contained: Whether one table's population is contained in another's: sets of releases, by their places
             from 0 or their names, of which the people of one are all in the other, for any two of a set; an
             empty list: of none. What subtraction isolates is then found, not only possible. Nobody has said
@@ -121,7 +119,7 @@ def audit(
     known = None if model is None else loaded(model, Model, read_model)
     limit = ClosenessLimit.of(closeness, closeness_to)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
-    reading = ReleaseReader(schema, foreign, csv_format, engine, progress)
+    reading = ReleaseReader(columns, csv_format, engine, progress)
     releases = locate_all(releases, engine)
     places = reading.sensitive_places(releases)
     owners = find_series(releases, named)
@@ -131,7 +129,7 @@ def audit(
             "Targets, models and a closeness of your own are about one sensitive column.",
             found=f"The releases have {len(places)}.",
             remedy="Name the one to ask about.",
-            parameter="sensitive",
+            parameter="columns",
         )
 
     def one(place: int) -> Audit:
@@ -162,8 +160,7 @@ def targets(
     releases: Sequence[Any],
     people: Any,  # noqa: ANN401 (a file or a table in memory)
     *,
-    schema: SchemaOrPath | None = None,
-    foreign: ForeignColumns | None = None,
+    columns: Columns = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -174,8 +171,7 @@ def targets(
         releases: As in `audit`.
         people: Columns named like the quasi-identifiers; a missing column or an empty cell is unknown. Other
             columns are carried along.
-        schema: What the columns mean, for releases without a manifest.
-        foreign: Which columns to link by, for releases that nothing else describes.
+        columns: Describes the columns of releases without a manifest, as in `audit`.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
@@ -185,7 +181,7 @@ def targets(
         the value, the fewest records that show it, and their share. It is about single people.
     """
     sought = read_people(people, csv_format=csv_format, engine=engine)
-    overlay = ReleaseReader(schema, foreign, csv_format, engine, progress).gather(releases, sought)
+    overlay = ReleaseReader(columns, csv_format, engine, progress).gather(releases, sought)
     known_columns(overlay, sought)
     return candidate_values(overlay, sought, values_left(overlay, find_people(overlay, sought)))
 
@@ -197,8 +193,7 @@ def audit_before(
     ell: int | None = None,
     closeness: float | None = None,
     closeness_to: Plan | Model | str | os.PathLike[str] | None = None,
-    schema: SchemaOrPath | None = None,
-    foreign: ForeignColumns | None = None,
+    columns: Columns = None,
     series: Sequence[int | str] = (),
     contained: Sequence[Sequence[int | str]] | None = None,
     csv_format: CsvFormat | None = None,
@@ -213,7 +208,7 @@ def audit_before(
     (`contained`).
     """
     limit = ClosenessLimit.of(closeness, closeness_to)
-    reading = ReleaseReader(schema, foreign, csv_format, engine, progress)
+    reading = ReleaseReader(columns, csv_format, engine, progress)
     given = [*each_once([*published, new])]
     named = [[*_places([*series, len(given) - 1], given, "series")]] if series else []
     inside = _contained(contained, given)
@@ -230,15 +225,14 @@ def audit_before(
 
 def explain(
     releases: Sequence[Any],
-    foreign: ForeignColumns | None = None,
+    columns: Columns = None,
     *,
-    schema: SchemaOrPath | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Understanding:
     """How the labels of releases are understood."""
-    return ReleaseReader(schema, foreign, csv_format, engine, progress).understanding(releases)
+    return ReleaseReader(columns, csv_format, engine, progress).understanding(releases)
 
 
 @dataclass(frozen=True)
@@ -246,27 +240,30 @@ class ReleaseReader:
     """How releases are read: what describes them, and by what.
 
     Attributes:
-        schema: What the columns mean, for releases without a manifest.
-        foreign: Which columns to link by and what their labels mean, for releases that nothing describes.
+        columns: Describes the columns of releases without a manifest, as in `audit`.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
         place: Which of several sensitive columns of sliced releases is read.
     """
 
-    schema: SchemaOrPath | None = None
-    foreign: ForeignColumns | None = None
+    columns: Columns = None
     csv_format: CsvFormat | None = None
     engine: Engine | None = None
     progress: Progress | None = None
     place: int = 0
+
+    @cached_property
+    def described(self) -> ForeignColumns:
+        """What somebody says about the columns."""
+        return columns_of(self.columns)
 
     def sensitive_places(self, releases: Sequence[Any]) -> list[int]:
         """Which of several sensitive columns are asked about, by their places: all, or the one named."""
         found = locate_all(releases, self.engine)
         schemas = [item.manifest.schema for item in found if item.manifest is not None]
         names = list(schemas[0].sensitive_names) if schemas and schemas[0].also_sensitive else [""]
-        named = "" if self.foreign is None else self.foreign.sensitive
+        named = self.described.sensitive
         return [names.index(named)] if named in names else list(range(len(names)))
 
     def gather(
@@ -325,9 +322,8 @@ class ReleaseReader:
         self, found: Sequence[Located], plan: Plan | None = None
     ) -> tuple[ForeignColumns, Schema | None, Schema | None]:
         """The columns to link by and what is said about them; the schema, if any; and the one given."""
-        described = self.foreign or ForeignColumns()
-        given = None if self.schema is None else loaded(self.schema, Schema, read_schema)
-        given = plan.schema if given is None and plan is not None else given
+        described = self.described
+        given = plan.schema if described.schema is None and plan is not None else described.schema
         schemas = [
             (item.name, self._one_column(item.manifest.schema)) for item in found if item.manifest is not None
         ]
@@ -350,9 +346,9 @@ class ReleaseReader:
             raise DataError(
                 f"The release {found[0].name} comes without a manifest.",
                 found="Nothing says what its columns mean.",
-                remedy="Put the manifest beside it, give the schema, or name the columns to link by and the "
-                "sensitive one.",
-                parameter=("schema", "quasi_identifiers", "sensitive"),
+                remedy="Put the manifest beside it, or describe the columns: a schema, or which columns to "
+                "link by and which one is sensitive.",
+                parameter="columns",
             )
         described.check([item.name for item in found])
         return described, known, given

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.audit.releases import ForeignColumns, Labels, Understanding
+    from elldelta.audit.columns import ForeignColumns
+    from elldelta.audit.releases import Labels, Understanding
     from elldelta.core.arrangement import Arrangement
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
@@ -426,7 +427,7 @@ def _combinations(model: Model, schema: Schema | None) -> BackgroundKnowledge:
             "The model and the releases were made with different schemas.",
             remedy="Use the model that the plan of the releases was made from, give its schema, or leave the "
             "model out.",
-            parameter=("model", "schema"),
+            parameter=("model", "columns"),
         )
     return BackgroundKnowledge.from_positions(schema, model.counts.positions)
 

@@ -7,7 +7,7 @@ what somebody says about a column, or what can be read in one way only; all that
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,11 +26,12 @@ from elldelta.schema.labels import EVERYTHING, MISSING_TOKENS
 from elldelta.schema.profile import codes_among
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from elldelta.audit.columns import ForeignColumns, SensitiveNulls
     from elldelta.engines import Progress, Table
     from elldelta.plan.classes import Classes
     from elldelta.release import Published
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from elldelta.schema.schema import Schema
 
     Labels = tuple[str | None, ...]
-
-SensitiveNulls = Literal["suppress", "refuse", "category"]
 
 
 class Topic(Enum):
@@ -75,64 +74,6 @@ MISSING_IS_A_VALUE = Assumption(
     "Missing sensitive values count as a value here, because the schema or an option says so.",
     Topic.MISSING_IS_A_VALUE,
 )
-
-
-@dataclass(frozen=True)
-class ForeignColumns:
-    """What somebody says about the columns of releases that nothing else describes.
-
-    Attributes:
-        quasi_identifiers: The label columns, by the names they are linked under.
-        sensitive: The sensitive column.
-        names: Triples (release, own name, common name) of columns that are called differently; an empty
-            release stands for all that have such a column.
-        absent: Pairs (release, column) of columns that a release does not have.
-        rules: What the labels of a column mean, where they leave a doubt.
-        sensitive_nulls: What a missing sensitive value means: "suppress": such records are left out, and
-            count for nothing; "category": it counts as a value; or "refuse" it.
-        sensitive_missing: Texts that stand for a missing sensitive value.
-    """
-
-    quasi_identifiers: tuple[str, ...] = ()
-    sensitive: str = ""
-    names: tuple[tuple[str, str, str], ...] = ()
-    absent: tuple[tuple[str, str], ...] = ()
-    rules: Mapping[str, ColumnRules] = field(default_factory=dict)
-    sensitive_nulls: SensitiveNulls = "suppress"
-    sensitive_missing: tuple[str, ...] = MISSING_TOKENS
-
-    def check(self, releases: Collection[str]) -> None:
-        """Refuses what is said about a release that is not there."""
-        unknown = {release for release, *_ in (*self.names, *self.absent)} - {*releases, ""}
-        if unknown:
-            raise ParameterError(
-                "Columns are mapped for a release that is not there.",
-                found=f"It is called {sorted(unknown)[0]!r}.",
-                remedy="Name releases as their files are called.",
-            )
-
-    def names_in(self, release: str, columns: Collection[str]) -> list[str | None]:
-        """What a release calls each quasi-identifier and the sensitive column; None for an absent one."""
-        names = {here: common for other, here, common in self.names if not other and here in columns}
-        names |= {here: common for other, here, common in self.names if other == release}
-        name_here = {common: here for here, common in names.items()}
-        if len(name_here) < len(names):
-            raise ParameterError(
-                f"Two columns of {release} have the same common name.",
-                remedy="Give every column its own common name.",
-            )
-        absent = {column for other, column in self.absent if other == release}
-        linked = (*self.quasi_identifiers, self.sensitive)
-        unknown = [column for column in (*name_here, *absent) if column not in linked]
-        if unknown or self.sensitive in absent:
-            raise ParameterError(
-                f"The columns of {release} are mapped to names that are not linked.",
-                found=f"Not linked: {', '.join(map(repr, unknown)) or repr(self.sensitive)}.",
-                remedy="Map columns to the names of the quasi-identifiers and of the sensitive column.",
-            )
-        if absent.issuperset(self.quasi_identifiers):
-            raise ParameterError(f"The release {release} has no column to link by.", found="All are absent.")
-        return [None if column in absent else name_here.get(column, column) for column in linked]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +118,7 @@ class ReadRelease:
             raise ParameterError(
                 f"The sensitive column of {published.name} is another one.",
                 found=f"It is {schema.sensitive.name!r}, by its manifest.",
-                remedy="Name the same sensitive column for all releases, or map it.",
+                remedy="Name the same sensitive column for all releases, or say what each calls it.",
             )
         read = cls.from_classes(published.name, schema, published.classes, published.counts, names[:-1])
         return replace(read, ell=published.manifest.ell, plan_digest=published.manifest.plan_digest)
@@ -408,8 +349,10 @@ class Understanding:
             raise DataError(
                 f"{counted(n_labels, 'label')} cannot be understood without doubt.",
                 found=" ".join(problems),
-                remedy="Say what the column holds (number, date or text), what separators and empty cells "
-                "mean, or give its hierarchy.",
+                remedy="Describe the columns: what one holds (kind: number, date or text), what a,b means "
+                "(separators: sets or values), what empty cells mean (nulls: unknown or category), or its "
+                "hierarchy.",
+                parameter="columns",
             )
 
 
@@ -472,7 +415,7 @@ def _sensitive(
         raise DataError(
             "Sensitive values are missing.",
             found=f"{counted(n_missing, 'record')} of the releases have none.",
-            remedy="Complete the releases, or say that missing is a value (sensitive nulls: category).",
+            remedy="Complete the releases, or describe missing as a value (nulls: category).",
         )
     spelling_of = one_spelling({value for values in texts for value in values if value is not None})
     # Those of the schema in its order, then the others; a missing one comes last.
@@ -495,11 +438,14 @@ def _sensitive(
             )
         )
     if codes := codes_among([value for value in distinct if value is not None]):
-        listed = ", ".join(codes)
+        listed, one = ", ".join(map(repr, codes)), len(codes) == 1
+        real = (
+            "is counted as a real value. If it means" if one else "are counted as real values. If they mean"
+        )
         notes.append(
             Assumption(
-                f"Missing sensitive values may be written as {listed}, which counts as a value here. If "
-                "it means missing, declare it so.",
+                f"{listed} {real} missing, list {'it' if one else 'them'} where the columns are described, "
+                "under missing.",
                 Topic.MISSING_VALUES,
             )
         )

@@ -186,7 +186,7 @@ def _alone(folder: Path, own: Sequence[Path], schema: Schema) -> list[Path]:
 
 def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: Engine) -> dict[str, Any]:
     """What linking the releases shows: by itself, linked, and for the patients who are in all of them."""
-    overlay = ReleaseReader(schema=schema, engine=engine).gather(releases, people)
+    overlay = ReleaseReader(columns=schema, engine=engine).gather(releases, people)
     result = summarize(overlay, ELL)
     left = n_groups_left(values_left(overlay, find_people(overlay, people)) > 0, overlay.groups)
     numbers, patients = np.unique(left, return_counts=True)
@@ -212,7 +212,7 @@ def _largest_shares(
     public = plan.closeness.shares.max(axis=1)[plan.class_of(schema.ranks_of_columns(columns))]
     found = {"before": public.tolist()}
     for name, releases in (("without", alone), ("with_plan", close)):
-        overlay = ReleaseReader(schema=schema, engine=engine).gather(releases, people)
+        overlay = ReleaseReader(columns=schema, engine=engine).gather(releases, people)
         linked = values_left(overlay, find_people(overlay, people))
         linked = linked[linked.any(axis=1)]  # whoever was left out of a release is not linked
         found[name] = (linked.max(axis=1) / linked.sum(axis=1)).tolist()

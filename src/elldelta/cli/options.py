@@ -355,23 +355,6 @@ def named_files(texts: list[str] | None, option: str) -> dict[str, Path]:
     return {name: Path(path) for name, path in column_rules(texts, option, "age=age.csv").items()}
 
 
-def mappings(texts: list[str] | None, example: str) -> Iterator[tuple[str, str, str]]:
-    """What --map says, as in b.csv:alter=age: where, the own name, and the common one.
-
-    Where is empty if nothing is said, and so is the own name after a colon: there is none.
-    """
-    for text in texts or ():
-        where, colon, rest = text.rpartition(":")
-        own, equals, common = (part.strip() for part in rest.partition("="))
-        if not equals or not common or (not own and not colon):
-            raise ParameterError(
-                f"--map must look like {example}.",
-                found=f"It is {text!r}.",
-                remedy="Write the own name, an equals sign and the common name.",
-            )
-        yield where.strip(), own, common
-
-
 def column_rules(texts: list[str] | None, option: str, example: str) -> dict[str, str]:
     """What options such as age=0..120 say, by column."""
     rules: dict[str, str] = {}

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Path = tuple[str | int, ...]
     Locate = Callable[[Path], str]
 
+Rows = tuple[tuple[str, ...], ...]
+"""The rows of a hierarchy, as they stand in a file."""
+
 _HEADER = """\
 # Schema for elldelta: which columns identify, which one is sensitive, what their values may be.
 #
@@ -72,7 +75,7 @@ class _Entry:
     nulls: NullPolicy = "refuse"
     missing: tuple[str, ...] = ()
     changes: bool = False
-    hierarchy: tuple[tuple[str, ...], ...] = ()
+    hierarchy: Rows = ()
     hierarchy_file: str | None = None
 
 
@@ -107,6 +110,11 @@ def schema_to_toml(schema: Schema) -> str:
 
 def schema_from_toml(text: str, *, source: str, folder: pathlib.Path | None = None) -> Schema:
     """Reads a schema from TOML; every refusal names the line."""
+    return schema_from_document(*parse_toml(text, source, "schema"), folder)
+
+
+def parse_toml(text: str, source: str, kind: str) -> tuple[dict[str, Any], Locate]:
+    """What a TOML file says, and what turns the path of a key into its file and line for messages."""
     text = text.removeprefix("\ufeff")
     try:
         document = tomllib.loads(text)
@@ -115,7 +123,7 @@ def schema_from_toml(text: str, *, source: str, folder: pathlib.Path | None = No
         line = re.search(r"at line (\d+), column (\d+)", str(problem))
         where = f"{source}, line {line[1]}, column {line[2]}" if line else f"{source}, at its end"
         raise SchemaError(
-            "The schema is not valid TOML.",
+            f"The {kind} is not valid TOML.",
             found=f"Reading stopped at {where}.",
             remedy="Check quotes, brackets and commas there.",
         ) from None
@@ -126,7 +134,7 @@ def schema_from_toml(text: str, *, source: str, folder: pathlib.Path | None = No
             path = path[:-1]
         return f"{source}, line {lines[path]}: " if path else f"{source}: "
 
-    return schema_from_document(document, locate, folder)
+    return document, locate
 
 
 def schema_from_document(
@@ -142,12 +150,12 @@ def schema_from_document(
         folder: Where files of hierarchies are looked for. None refuses them: a plan that somebody sent must
             not make us read files.
     """
-    return _Reader(locate, folder).schema(document)
+    return _SchemaReader(locate, folder).schema(document)
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """Builds a schema from plain values; every refusal begins with its place."""
+class DocumentReader:
+    """Reads descriptions of columns from plain values; every refusal begins with its place."""
 
     locate: Locate
     folder: pathlib.Path | None
@@ -161,6 +169,42 @@ class _Reader:
             inner = problem.place if isinstance(problem, MisfitError) else ()
             found = self.locate((*path, *inner)) + problem.found
             raise SchemaError(problem.problem, found=found, remedy=problem.remedy) from None
+
+    def check_keys(self, entry: dict[str, Any], path: Path, kinds: tuple[type[Any], ...]) -> None:
+        """Refuses a key that none of the types has."""
+        known = [field.name for kind in kinds for field in fields(kind)]
+        for key in entry:
+            with self.at(*path, key):
+                if key not in known:
+                    raise SchemaError(
+                        f"The key {key!r} is not known here.",
+                        found=f"It is none of {', '.join(known)}.",
+                        remedy="Correct or remove it.",
+                    )
+
+    def hierarchy(
+        self, rows: Rows, file: str | None, path: Path, domain: Domain | None = None
+    ) -> Hierarchy | None:
+        """The hierarchy of a column, from its rows or from the file that holds them."""
+        if file is None:
+            with self.at(*path, "hierarchy"):
+                return HierarchyRows(rows).checked(domain) if rows else None
+        with self.at(*path, "hierarchy_file"):
+            if rows:
+                raise SchemaError("A column has one hierarchy.", found="Two are given.", remedy="Remove one.")
+            if self.folder is None:
+                raise SchemaError(
+                    "A 'hierarchy_file' must be the name of a file, in a schema that is a file itself.",
+                    found="It is not.",
+                    remedy="Give the rows of the hierarchy instead.",
+                )
+            from elldelta.schema.hierarchies import read_rows
+
+            return read_rows(self.folder / file).checked(domain)
+
+
+class _SchemaReader(DocumentReader):
+    """Builds a schema from plain values."""
 
     def schema(self, document: Any) -> Schema:  # noqa: ANN401
         with self.at():
@@ -184,7 +228,7 @@ class _Reader:
         self.check_keys(entry, path, (_Entry, kind))
         with self.at(*path):
             domain = self.domain(kind, entry)
-        hierarchy = self.hierarchy(keys, path, domain)
+        hierarchy = self.hierarchy(keys.hierarchy, keys.hierarchy_file, path, domain)
         with self.at(*path, "name" if "\0" in keys.name else "missing"):
             return Column(
                 keys.name, domain, keys.nulls, hierarchy=hierarchy, missing=keys.missing, changes=keys.changes
@@ -200,35 +244,6 @@ class _Reader:
             raise MisfitError(
                 problem.problem, found=problem.found, remedy=problem.remedy, place=place
             ) from None
-
-    def hierarchy(self, keys: _Entry, path: Path, domain: Domain) -> Hierarchy | None:
-        if keys.hierarchy_file is None:
-            with self.at(*path, "hierarchy"):
-                return HierarchyRows(keys.hierarchy).checked(domain) if keys.hierarchy else None
-        with self.at(*path, "hierarchy_file"):
-            if keys.hierarchy:
-                raise SchemaError("A column has one hierarchy.", found="Two are given.", remedy="Remove one.")
-            if self.folder is None:
-                raise SchemaError(
-                    "A 'hierarchy_file' must be the name of a file, in a schema that is a file itself.",
-                    found="It is not.",
-                    remedy="Give the rows of the hierarchy instead.",
-                )
-            from elldelta.schema.hierarchies import read_rows
-
-            return read_rows(self.folder / keys.hierarchy_file).checked(domain)
-
-    def check_keys(self, entry: dict[str, Any], path: Path, kinds: tuple[type[Any], ...]) -> None:
-        """Refuses a key that none of the types has."""
-        known = [field.name for kind in kinds for field in fields(kind)]
-        for key in entry:
-            with self.at(*path, key):
-                if key not in known:
-                    raise SchemaError(
-                        f"The key {key!r} is not known here.",
-                        found=f"It is none of {', '.join(known)}.",
-                        remedy="Correct or remove it.",
-                    )
 
 
 def _check_format(version: int) -> None:

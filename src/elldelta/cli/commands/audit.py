@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,106 +16,9 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from elldelta.audit.releases import ForeignColumns, SensitiveNulls
     from elldelta.audit.result import Audit
 
 _SHOWN = 20
-
-_WORDS = {
-    **dict.fromkeys(("number", "date", "text"), "kind"),
-    **dict.fromkeys(("unknown", "category", "refuse"), "nulls"),
-    **dict.fromkeys(("sets", "values"), "separators"),
-}
-"""What --labels can say of a column, and what about."""
-
-Texts = list[str] | None
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns releases are linked by, and what their labels mean, where nothing else says so."""
-
-    qi: Annotated[
-        str | None,
-        typer.Option(help="Columns to link by, separated by commas, if nothing describes the releases."),
-    ] = None
-    sensitive: Annotated[
-        str | None,
-        typer.Option(
-            help="The sensitive column, if nothing describes the releases. Columns that rows tie "
-            "together are linked as tuples: disease+stage.",
-        ),
-    ] = None
-    names: Annotated[
-        Texts,
-        typer.Option(
-            "--map",
-            help="A column that is called differently, such as b.csv:alter=age (in b.csv) or alter=age "
-            "(wherever it occurs); b.csv:=age says that b.csv has no such column. May be given several "
-            "times.",
-        ),
-    ] = None
-    labels: Annotated[
-        Texts,
-        typer.Option(
-            help="What the labels of a column mean, where they leave a doubt: number, date or text; empty "
-            "cells unknown, category (a value of its own) or refuse; a,b in texts sets or values. "
-            "For example: age=number,unknown. Records without a sensitive value are left out unless it is "
-            "said to be a category. May be given several times.",
-        ),
-    ] = None
-    hierarchy: options.Hierarchies = None
-
-    def described(self, missing: options.Missing) -> ForeignColumns:
-        """The same, checked, with what stands for an empty cell."""
-        from elldelta.audit.releases import ForeignColumns
-        from elldelta.schema.hierarchies import read_rows
-        from elldelta.schema.label_columns import ColumnRules
-        from elldelta.schema.labels import missing_tokens
-
-        rules: dict[str, dict[str, Any]] = {}
-        nulls = "suppress"
-        for column, tokens in missing.added.items():
-            if column != self.sensitive:
-                rules.setdefault(column, {})["missing"] = tokens
-        for column, words in options.column_rules(self.labels, "--labels", "age=number,unknown").items():
-            said = _meanings(words)
-            if column == self.sensitive:
-                nulls = said.pop("nulls", nulls)
-            if said:
-                rules.setdefault(column, {}).update(said)
-        if nulls not in ("suppress", "refuse", "category"):
-            raise ParameterError(
-                "Records with an empty sensitive value are left out, refused, or a category.",
-                found=f"It is {nulls!r}.",
-                remedy=f"Write --labels {self.sensitive}=category or =refuse, or leave it out.",
-            )
-        for column, file in options.named_files(self.hierarchy, "--hierarchy").items():
-            rules.setdefault(column, {})["hierarchy"] = read_rows(file).checked()
-        mapped = list(options.mappings(self.names, "b.csv:alter=age or alter=age"))
-        return ForeignColumns(
-            quasi_identifiers=tuple(filter(None, options.names(self.qi or ""))),
-            sensitive=self.sensitive or "",
-            names=tuple(each for each in mapped if each[1]),
-            absent=tuple((release, common) for release, own, common in mapped if not own),
-            rules={column: ColumnRules(**said) for column, said in rules.items()},
-            sensitive_nulls=cast("SensitiveNulls", nulls),
-            sensitive_missing=missing_tokens(
-                missing.added.get(self.sensitive or "", ()), missing.spared.get(self.sensitive or "", ())
-            ),
-        )
-
-
-def _meanings(words: str) -> dict[str, str]:
-    """What words say about a column, each about something else."""
-    said = [(_WORDS.get(word), word) for word in options.names(words)]
-    if None in dict(said) or len(dict(said)) < len(said):
-        raise ParameterError(
-            "--labels says what is in a column, what empty cells mean, or what a,b is, each in one word.",
-            found=f"It is {words!r}.",
-            remedy=f"The words are {', '.join(_WORDS)}.",
-        )
-    return {str(about): word for about, word in said}
 
 
 @dataclass(frozen=True)
@@ -168,11 +71,13 @@ def _run(
             "(plan.json, whose own closeness is then asked for if none is given) or a model (model.parquet).",
         ),
     ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(help="Describes the columns of releases without a manifest.")
+    columns: Annotated[
+        Path | None,
+        typer.Option(
+            help="Describes the columns of releases without a manifest: a schema, or a shorter .toml file "
+            "that names them."
+        ),
     ] = None,
-    columns: Columns,
-    missing: options.Missing,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say how every label is understood, and link nothing.")
     ] = False,
@@ -228,7 +133,7 @@ def _run(
     asked["contained"] = _contained(contained)
     _check(before, targets, targets_output, shown)
     with tables.reading("Linking") as read:
-        read |= {"schema": schema, "foreign": columns.described(missing)}
+        read["columns"] = columns
         if explain:
             labels = explained([*given, *([before] if before else [])], **read)
             _say(labels.to_dict(public=shown.public), _print_labels, json=json)

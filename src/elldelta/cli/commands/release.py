@@ -166,18 +166,20 @@ def _release(
 
 
 def _mapped(texts: list[str] | None) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Columns and values of the plan by the own ones."""
+    """Columns and values of the plan by the names they have here, from --map."""
     columns: dict[str, str] = {}
     values: dict[str, dict[str, str]] = {}
-    for column, own, other in options.mappings(texts, "ZIP=zip or sex:female=F"):
-        target = values.setdefault(column, {}) if column else columns
-        if not own or own in target:
+    for text in texts or ():
+        column, _, names = (part.strip() for part in text.rpartition(":"))
+        here, _, in_plan = (part.strip() for part in names.partition("="))
+        mapped = values.setdefault(column, {}) if column else columns
+        if not here or not in_plan or here in mapped:
             raise ParameterError(
-                "--map says twice, or not at all, what is mapped.",
-                found=f"What it is mapped to is {other!r}.",
-                remedy="Write ZIP=zip or sex:female=F, once for each.",
+                "--map must look like ZIP=zip or sex:female=F, once for each.",
+                found=f"It is {text!r}.",
+                remedy="Write the name here, an equals sign and the name in the plan.",
             )
-        target[own] = other
+        mapped[here] = in_plan
     return columns, values
 
 
