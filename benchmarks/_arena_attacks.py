@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elldelta.core.bayes import posterior, smoothed
+from elldelta.core.inference import posterior, smoothed
 
 N_QUERIES = 200
 SANITY = 0.005

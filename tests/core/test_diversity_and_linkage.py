@@ -6,8 +6,7 @@ from hypothesis.extra import numpy as npst
 from tests.oracles import paper
 
 from elldelta.core.diversity import diversity, k_anonymity
-from elldelta.core.exposure import fewest_in_any_group
-from elldelta.core.linkage import NOTHING_TO_LINK, ReleasedCounts, link
+from elldelta.core.linkage import NOTHING_TO_LINK, ReleasedCounts, fewest_in_any_group, link
 from elldelta.core.partition import Partition
 from elldelta.errors import DistributionError, ParameterError
 

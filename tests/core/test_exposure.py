@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from tests.oracles import exposure as oracle
 
-from elldelta.core.bayes import posterior
 from elldelta.core.diversity import (
     distances_to_overall,
     entropy_diversities,
@@ -17,15 +16,17 @@ from elldelta.core.diversity import (
     recursive_c,
     t_closeness,
 )
-from elldelta.core.exposure import (
+from elldelta.core.inference import posterior
+from elldelta.core.linkage import (
+    ReleasedCounts,
     distinct_cells,
     exposure_curve,
     fewest_in_any_group,
     fewest_in_union,
     leave_one_out,
+    link,
     measure,
 )
-from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.errors import DistributionError
 

@@ -11,9 +11,9 @@ from tests.oracles import certificate as oracle
 
 from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.distribution import JointDistribution, sparse_rows
-from elldelta.core.exposure import fewest_in_any_group
-from elldelta.core.like_values import largest_of_each, n_groups_left, one_of_each
-from elldelta.core.linkage import ReleasedCounts, link
+from elldelta.core.diversity import n_groups_left
+from elldelta.core.like_values import largest_of_each, one_of_each
+from elldelta.core.linkage import ReleasedCounts, fewest_in_any_group, link
 from elldelta.core.linked_state import LinkedState, least_left
 from elldelta.core.partition import Partition
 

@@ -13,8 +13,8 @@ from elldelta.audit.result import LIMITS
 from elldelta.audit.series import measure_series
 from elldelta.audit.shares import measure_closeness
 from elldelta.audit.subtraction import subtract
-from elldelta.core.exposure import fewest_in_any_group, smallest
-from elldelta.core.like_values import n_groups_left
+from elldelta.core.diversity import n_groups_left
+from elldelta.core.linkage import fewest_in_any_group, smallest
 from elldelta.errors import counted
 from elldelta.pages.page import Displayed
 

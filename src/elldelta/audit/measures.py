@@ -16,18 +16,17 @@ from elldelta.audit.result import (
 from elldelta.audit.series import READ_FROM_COUNTS, measure_series
 from elldelta.audit.shares import MOST_WORST, inference_risks, measure_closeness
 from elldelta.audit.subtraction import subtract
-from elldelta.core.diversity import k_anonymity, t_closeness
-from elldelta.core.exposure import (
+from elldelta.core.diversity import k_anonymity, n_groups_left, t_closeness
+from elldelta.core.linkage import (
     distinct_cells,
     exposure_curve,
     fewest_in_any_group,
     fewest_in_union,
     leave_one_out,
+    link,
     measure,
     smallest,
 )
-from elldelta.core.like_values import n_groups_left
-from elldelta.core.linkage import link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

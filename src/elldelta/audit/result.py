@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from elldelta.audit.shares import ClosenessResult, InferenceRisk
     from elldelta.audit.subtraction import Subtraction
     from elldelta.audit.targets import TargetTotals
-    from elldelta.core.exposure import CurvePoint, Exposure, LeftOut
-    from elldelta.core.linkage import Linkage
+    from elldelta.core.linkage import CurvePoint, Exposure, LeftOut, Linkage
 
 LIMITS = (
     "A value is left for a person if the person's class in every release that the person is in shows it. "

@@ -22,8 +22,8 @@ import numpy as np
 from elldelta.audit.releases import Assumption
 from elldelta.audit.shares import MOST_WORST, references
 from elldelta.audit.subtraction import IsolatedGroup
-from elldelta.core.exposure import distinct_cells
-from elldelta.core.like_values import n_groups_left
+from elldelta.core.diversity import n_groups_left
+from elldelta.core.linkage import distinct_cells
 from elldelta.errors import DataError, ParameterError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 A reference is what is known before: what a plan says about the classes, what a model of past records says, or
 the releases pooled. Theorem G bounds how far the shares of linked records are from it, and nothing else: by
 Bayes' rule with independent releases somebody can be led much further. So both are measured; see
-`elldelta.core.linked_shares` and `elldelta.core.bayes`.
+`elldelta.core.inference` and `elldelta.core.inference`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.bayes import gain_by_bayes, smoothed
 from elldelta.core.closeness import as_limit
-from elldelta.core.exposure import distinct_cells
-from elldelta.core.linkage import ReleasedCounts
-from elldelta.core.linked_shares import furthest_in_any_group, gain_in_shares, reference_shares
+from elldelta.core.inference import (
+    furthest_in_any_group,
+    gain_by_bayes,
+    gain_in_shares,
+    reference_shares,
+    smoothed,
+)
+from elldelta.core.linkage import ReleasedCounts, distinct_cells
 from elldelta.errors import InternalError, ParameterError
 from elldelta.files import loaded
 from elldelta.model import Model, read_model
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.audit.overlay import Overlay
-    from elldelta.core.linked_shares import Gain
+    from elldelta.core.inference import Gain
 
 POOLED = "pooled"
 """The reference that needs nothing but the releases: the overall distribution of their sensitive values."""

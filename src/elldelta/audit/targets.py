@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.audit.releases import BackgroundKnowledge
-from elldelta.core.like_values import n_groups_left
+from elldelta.core.diversity import n_groups_left
 from elldelta.engines import format_of, running
 from elldelta.errors import DataError, RefusedError
 from elldelta.files import AtomicFiles

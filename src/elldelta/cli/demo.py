@@ -15,7 +15,7 @@ import numpy as np
 from elldelta.audit.audit import ReleaseReader, audit
 from elldelta.audit.measures import summarize
 from elldelta.audit.targets import find_people, values_left
-from elldelta.core.like_values import n_groups_left
+from elldelta.core.diversity import n_groups_left
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.engines import running

@@ -218,7 +218,7 @@ def overlay_runs(starts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]
     [[0, 0, 1], [0, 1, 2]]
     """
     cells = np.unique(np.concatenate(starts))
-    return [np.searchsorted(own, cells, side="right").astype(np.int64) - 1 for own in starts]
+    return [np.searchsorted(first, cells, side="right").astype(np.int64) - 1 for first in starts]
 
 
 def _cut(

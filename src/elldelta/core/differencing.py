@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from elldelta.core.exposure import distinct_cells
-from elldelta.core.like_values import n_groups_left
+from elldelta.core.diversity import n_groups_left
+from elldelta.core.linkage import distinct_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,19 +112,19 @@ def isolate(
     found: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Isolated] = {}
     for side in (0, 1):
         for outer, inner, rest in (*graph.leftovers(side), *graph.unions(side), *graph.components(side)):
-            for place in _told(rest, first.groups, below):
+            for place in _small_groups(rest, first.groups, below):
                 item = graph.difference(side, outer[place], inner[place], rest[place])
                 found.setdefault((item.how, item.first, item.second), item)
     known = {
-        (side, own[0], item.counts.tobytes())
+        (side, classes[0], item.counts.tobytes())
         for item in found.values()
-        for side, own in ((0, item.first), (1, item.second))
-        if item.how == _HOW[side] and len(own) == 1
+        for side, classes in ((0, item.first), (1, item.second))
+        if item.how == _HOW[side] and len(classes) == 1
     }
     pairs = graph.bridges()
     table = np.array([counts for _, _, counts in pairs]).reshape(len(pairs), first.counts.shape[1])
     listed = list(found.values())
-    for place in _told(table, first.groups, below):
+    for place in _small_groups(table, first.groups, below):
         a, b, counts = pairs[place]
         if not known & {(0, a, counts.tobytes()), (1, b, counts.tobytes())}:
             counts.setflags(write=False)
@@ -132,7 +132,7 @@ def isolate(
     return tuple(sorted(listed, key=lambda item: (item.diversity, item.records)))
 
 
-def _told(rest: Counts, groups: Counts | None, below: int | None) -> list[int]:
+def _small_groups(rest: Counts, groups: Counts | None, below: int | None) -> list[int]:
     """The rows that are groups of people, with fewer values than are asked for."""
     is_group = (rest >= 0).all(axis=1) & rest.any(axis=1)
     if below is not None:
@@ -165,9 +165,9 @@ class _Graph:
         )
         n_parts, part = connected_components(lines, directed=False)
         self.part = part[: sizes[0]].astype(np.int64), part[sizes[0] :].astype(np.int64)
-        self.n_of = tuple(np.bincount(own, minlength=n_parts) for own in self.part)
+        self.n_of = tuple(np.bincount(part_of, minlength=n_parts) for part_of in self.part)
         self.totals = tuple(
-            _sums(own, counts, n_parts) for own, counts in zip(self.part, self.counts, strict=True)
+            _sums(part_of, counts, n_parts) for part_of, counts in zip(self.part, self.counts, strict=True)
         )
 
     def difference(self, side: int, outer: tuple[int, ...], inner: tuple[int, ...], rest: Counts) -> Isolated:
@@ -181,35 +181,35 @@ class _Graph:
 
     def leftovers(self, side: int) -> Iterator[Differences]:
         """Every class less classes of the other release inside it."""
-        own, other = self.counts[side], self.counts[1 - side]
+        counts, other = self.counts[side], self.counts[1 - side]
         outer, inner = self.ends[:, side], self.ends[:, 1 - side]
-        fits = (self.degree[1 - side][inner] == 1) & (other[inner] <= own[outer]).all(axis=1)
+        fits = (self.degree[1 - side][inner] == 1) & (other[inner] <= counts[outer]).all(axis=1)
         outer, inner = outer[fits], inner[fits]
         points, inside = _grouped(outer, inner)
-        rest = own[points] - _sums(outer, other[inner], len(own))[points]
+        rest = counts[points] - _sums(outer, other[inner], len(counts))[points]
         yield [(point,) for point in points], inside, rest
         for place in np.flatnonzero((rest < 0).any(axis=1)).tolist():
             point, group = points[place], np.array(inside[place])
-            chosen = [tuple(group[each].tolist()) for each in _largest_sets(own[point], other[group])]
+            chosen = [tuple(group[each].tolist()) for each in _largest_sets(counts[point], other[group])]
             sums = [other[list(each)].sum(axis=0) for each in chosen]
-            yield [(point,)] * len(chosen), chosen, own[point] - np.array(sums)
+            yield [(point,)] * len(chosen), chosen, counts[point] - np.array(sums)
 
     def unions(self, side: int) -> Iterator[Differences]:
         """All classes that a class of the other release touches, less that class."""
-        own, other = self.counts[side], self.counts[1 - side]
+        counts, other = self.counts[side], self.counts[1 - side]
         part, degree = self.part[1 - side], self.degree[1 - side]
         # Where nothing else is there, and nobody is missing, classes of the other release are left as shown.
         is_all = (degree == self.n_of[side][part]) & (self.totals[0] == self.totals[1]).all(axis=1)[part]
         classes = np.flatnonzero((degree > 1) & ~is_all)
         is_asked = np.isin(self.ends[:, 1 - side], classes)
         points, around = _grouped(self.ends[is_asked, 1 - side], self.ends[is_asked, side])
-        sums = _sums(self.ends[is_asked, 1 - side], own[self.ends[is_asked, side]], len(other))
+        sums = _sums(self.ends[is_asked, 1 - side], counts[self.ends[is_asked, side]], len(other))
         yield around, [(point,) for point in points], (sums - other)[points]
 
     def components(self, side: int) -> Iterator[Differences]:
         """All classes of a component less those of the other release; where both have several."""
         many = np.flatnonzero((self.n_of[0] > 1) & (self.n_of[1] > 1))
-        members = [_grouped(own, np.arange(len(own)), many)[1] for own in self.part]
+        members = [_grouped(part_of, np.arange(len(part_of)), many)[1] for part_of in self.part]
         yield members[side], members[1 - side], (self.totals[side] - self.totals[1 - side])[many]
 
     def bridges(self) -> list[tuple[int, int, Counts]]:

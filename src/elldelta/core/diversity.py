@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_whole
-from elldelta.core.like_values import n_groups_left
 from elldelta.errors import DistributionError
 
 if TYPE_CHECKING:
@@ -33,6 +32,22 @@ def as_count_table(counts: ArrayLike) -> NDArray[np.int64]:
             found=f"Numbers of type {table.dtype}, {int((table < 0).sum())} of them negative.",
         )
     return table.astype(np.int64)
+
+
+def n_groups_left(left: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Of how many groups a value is left; along the last axis, whatever comes before it.
+
+    Args:
+        left: Whether a value is left.
+        groups: The group of every value; None: every value is one.
+    """
+    if groups is None:
+        counted: NDArray[np.int64] = left.sum(axis=-1, dtype=np.int64)
+        return counted
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    found: NDArray[np.int64] = np.logical_or.reduceat(left[..., order], starts, axis=-1).sum(axis=-1)
+    return found
 
 
 def class_diversities(counts: ArrayLike, groups: NDArray[np.int64] | None = None) -> NDArray[np.int64]:

@@ -62,19 +62,3 @@ def largest_of_each(classes: JointDistribution, groups: NDArray[np.int64]) -> Jo
         best = values[table[:, values].argmax(axis=1)]
         kept[every, best] = table[every, best]
     return JointDistribution(frozen(kept), classes.total, slices=classes.slices)
-
-
-def n_groups_left(left: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Of how many groups a value is left; along the last axis, whatever comes before it.
-
-    Args:
-        left: Whether a value is left.
-        groups: The group of every value; None: every value is one.
-    """
-    if groups is None:
-        counted: NDArray[np.int64] = left.sum(axis=-1, dtype=np.int64)
-        return counted
-    order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-    found: NDArray[np.int64] = np.logical_or.reduceat(left[..., order], starts, axis=-1).sum(axis=-1)
-    return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.exposure import n_left, packed
+from elldelta.core.linkage import n_left, packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,16 +79,16 @@ def least_left(
         One number per cell; `NOBODY` where nobody can be in such a group.
     """
     n_cells, n_values = new.shape
-    own = packed(new >= min_records)
+    bits = packed(new >= min_records)
     fewest = np.full(n_cells, NOBODY, dtype=np.int64)
-    step = max(1, _WORDS_AT_ONCE // (n_values * own.shape[1]))
+    step = max(1, _WORDS_AT_ONCE // (n_values * bits.shape[1]))
     for start in range(0, n_cells, step):
         cells = slice(start, start + step)
         asked = new[cells] > 0
         if also_in is not None:
             others = [states[place].shown[class_of[place][cells]] for place in also_in]
             asked &= np.logical_or.reduce([np.zeros_like(asked), *others])
-        left = np.repeat(own[cells, np.newaxis], n_values, axis=1)
+        left = np.repeat(bits[cells, np.newaxis], n_values, axis=1)
         for state, classes in zip(states, class_of, strict=True):
             left &= state.left[classes[cells]]
         numbers = n_left(left, n_values, groups)

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import belief as oracle
 
-from elldelta.core.bayes import gain_by_bayes
+from elldelta.core.inference import furthest_in_any_group, gain_by_bayes, gain_in_shares
 from elldelta.core.linkage import ReleasedCounts
-from elldelta.core.linked_shares import furthest_in_any_group, gain_in_shares
 from elldelta.errors import ParameterError
 
 

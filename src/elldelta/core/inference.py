@@ -1,8 +1,17 @@
-"""Shares of linked records in the worst group of releases: how large, and how far from a reference.
+"""How sure linked releases make somebody of one value: by shares of linked records, and by Bayes' rule.
 
-Groups of releases are asked as in `elldelta.core.exposure`: somebody may be in some of them only. Linked
-shares are g = m / M with m(s) = min_j n_j(s) over the group and M = sum m. The distance from a reference
-distribution is total variation, the largest |g(B) - pi(B)| over all sets B of values.
+Somebody may be in some of the releases only, so every group of them is asked. Linked shares are g = m / M
+with m(s) = min_j n_j(s) over the group and M = sum m. The distance from a reference distribution is total
+variation, the largest |g(B) - pi(B)| over all sets B of values.
+
+Somebody who knows the distribution P can do more than count: a value that a class shows more often than P
+leads one to expect is more likely to be the person's. For releases whose other records are independent draws
+from P, Bayes' rule gives
+
+    posterior(s) ∝ P(s | q) · Π_j n_j(c_j, s) / P(c_j, s).
+
+Why: without the person, the counts of a class are multinomial; with a person of value s, one of the n_j(s)
+records is theirs, and the probability of the rest differs from that of the whole by n_j(s) / P(c_j, s).
 """
 
 from __future__ import annotations
@@ -14,7 +23,7 @@ import numpy as np
 
 from elldelta.core.closeness import linked_excess
 from elldelta.core.distribution import frozen
-from elldelta.errors import ParameterError
+from elldelta.errors import DistributionError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,11 +36,17 @@ if TYPE_CHECKING:
     _Floats = NDArray[np.float64]
     _Tables = NDArray[np.int64]
 
-MOST_WORK = 2_000_000_000
+MOST_COUNTS = 2_000_000_000
 """Counts that a search through all groups may touch."""
 
 _COUNTS_AT_ONCE = 1 << 18
 _NEAR = 1e-9
+
+MOST_PROBABILITIES = 200_000_000
+"""Probabilities that a search through all groups may compute."""
+
+_LEAST = 1e-12
+"""What a reference that excludes a value is taken to say of it, because a release may show it."""
 
 
 @dataclass(frozen=True)
@@ -107,11 +122,11 @@ def gain_in_shares(
         for start in range(0, len(places), step):
             place, value = places[start : start + step], values[start : start + step]
             shown = tables[:, place].swapaxes(0, 1)  # pairs x releases x values
-            own = tables[:, place, value].T
-            order = np.argsort(-own, axis=1, kind="stable")
-            own = np.take_along_axis(own, order, axis=1)
+            counts_of = tables[:, place, value].T
+            order = np.argsort(-counts_of, axis=1, kind="stable")
+            counts_of = np.take_along_axis(counts_of, order, axis=1)
             left = np.minimum.accumulate(np.take_along_axis(shown, order[:, :, None], axis=1), axis=1)
-            shares = own / np.maximum(left.sum(axis=2), 1)
+            shares = counts_of / np.maximum(left.sum(axis=2), 1)
             best.take(shares, np.broadcast_to(before[place, value][:, None], shares.shape))
     return best.found()
 
@@ -151,7 +166,7 @@ def furthest_in_any_group(
     allowed: Fraction,
     *,
     member_of: int | None = None,
-    most_work: int = MOST_WORK,
+    most_work: int = MOST_COUNTS,
 ) -> Distances:
     """The largest distance between linked shares and a reference, over every group of releases.
 
@@ -175,14 +190,14 @@ def furthest_in_any_group(
     groups, above = np.zeros((n_cells, len(releases)), dtype=bool), np.zeros(n_cells, dtype=bool)
     found = _Found(distances, groups, above, allowed)
     for tables, cells in parts_of(releases):
-        own = table[of[cells]]
+        reference = table[of[cells]]
         there = tables.sum(axis=2) > 0
         is_asked = there.any(axis=0) if member_of is None else there[member_of]
-        bounds[cells] = np.where(is_asked, _excess(tables, there, own), np.nan)
+        bounds[cells] = np.where(is_asked, _excess(tables, there, reference), np.nan)
         shown = np.where(is_asked[:, None], tables, 0)
-        found.take(cells, _linked(shown), own, there.T)
+        found.take(cells, _linked(shown), reference, there.T)
         for j in range(len(releases)) if member_of is None else (member_of,):
-            found.take(cells, shown[j], own, np.arange(len(releases)) == j)
+            found.take(cells, shown[j], reference, np.arange(len(releases)) == j)
     limit = min(float(allowed), float(np.nanmax(distances, initial=0.0)))
     candidates = np.flatnonzero(bounds > limit - _NEAR)
     n_groups = 2 ** min(len(releases), 62) - 1
@@ -222,9 +237,9 @@ class _Found:
         is_above = distance > float(self.allowed) + _NEAR
         near = np.flatnonzero(np.abs(distance - float(self.allowed)) <= _NEAR)
         if near.size:  # floating point cannot tell; whole numbers without a limit can
-            own, left = weights[near].astype(object), linked[near].astype(object)
-            n, total = left.sum(axis=1), own.sum(axis=1)
-            excess = np.maximum(own * n[:, None] - left * total[:, None], 0).sum(axis=1)
+            reference, left = weights[near].astype(object), linked[near].astype(object)
+            n, total = left.sum(axis=1), reference.sum(axis=1)
+            excess = np.maximum(reference * n[:, None] - left * total[:, None], 0).sum(axis=1)
             is_above[near] = excess * self.allowed.denominator > self.allowed.numerator * n * total
         self.above[cells] |= is_above
         further = (n_linked > 0) & ~(distance <= self.distances[cells])
@@ -279,6 +294,129 @@ def _all_groups(tables: _Tables, member_of: int | None) -> Iterator[tuple[list[i
         if linked is not None:
             yield members, linked
         for index in range(place, len(others)):
-            own = tables[others[index]]
-            both = own if linked is None else np.minimum(linked, own)
+            table = tables[others[index]]
+            both = table if linked is None else np.minimum(linked, table)
             waiting.append(([*members, others[index]], both, index + 1))
+
+
+def posterior(
+    prior: NDArray[np.float64],
+    counts: Sequence[NDArray[np.int64]],
+    masses: Sequence[NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """The probability of each value, for somebody who is in all releases.
+
+    Args:
+        prior: P(s | q) for each cell: cells x values. Rows need not sum to 1.
+        counts: Per release n_j(c_j, s), in the same cells.
+        masses: Per release P(c_j, s), or anything proportional to it within a row.
+
+    Returns:
+        Cells x values; rows sum to 1, or are 0 where no value is possible.
+    """
+    for table, mass in zip(counts, masses, strict=True):
+        if ((table > 0) & ~(mass > 0)).any():
+            raise DistributionError(
+                "A release shows a value that has probability 0.",
+                found=f"{int(((table > 0) & ~(mass > 0)).sum())} cells.",
+                remedy="Use a distribution that gives every value that occurs a positive probability.",
+            )
+    possible = prior > 0
+    for table in counts:
+        possible = possible & (table > 0)
+    # In logarithms: a product over many releases leaves the range of floating point.
+    with np.errstate(divide="ignore"):
+        log_weight = np.where(possible, np.log(np.where(possible, prior, 1.0)), -np.inf)
+        for table, mass in zip(counts, masses, strict=True):
+            log_weight += np.log(np.where(possible, table, 1)) - np.log(np.where(possible, mass, 1.0))
+    return _normalized(log_weight)
+
+
+def _normalized(log_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of logarithms as distributions; a row without any weight is 0."""
+    highest = log_weight.max(axis=1, keepdims=True)
+    weight = np.exp(log_weight - np.where(np.isfinite(highest), highest, 0.0))
+    total = weight.sum(axis=1, keepdims=True)
+    return weight / np.where(total > 0, total, 1.0)
+
+
+def gain_by_bayes(
+    releases: Sequence[ReleasedCounts],
+    reference_of: ArrayLike,
+    weights: ArrayLike,
+    masses: Sequence[NDArray[np.float64]],
+    *,
+    most_work: int = MOST_PROBABILITIES,
+) -> Gain | None:
+    """The largest probability of one value in any group of releases, and the largest gain; None for nobody.
+
+    Every group is asked. If that is too much work, a bound takes its place, which is never smaller: against
+    each other value on its own, the worst group holds the releases that speak against that one.
+
+    Args:
+        releases: Releases over the same cells and values.
+        reference_of: The reference of each cell: P(s | q).
+        weights: References x values: numbers that are proportional to the reference distribution.
+        masses: Per release, for each of its classes, P(c_j, s) up to a factor.
+        most_work: Probabilities that the search through all groups may compute.
+    """
+    prior_of = _positive(weights)
+    expected = [_positive(table) for table in masses]
+    of, best = np.asarray(reference_of, dtype=np.int64), LargestGain()
+    n_cells, n_values = len(of), prior_of.shape[1]
+    is_exact = (2 ** min(len(releases), 62) - 1) * n_cells * n_values <= most_work
+    for tables, cells in parts_of(releases, numbers_each=0 if is_exact else n_values**2):
+        prior = prior_of[of[cells]]
+        masses_here = [
+            mass[item.partition.class_of[cells]] for mass, item in zip(expected, releases, strict=True)
+        ]
+        if not is_exact:
+            best.take(_bounds(prior, tables, masses_here), prior)
+            continue
+        with np.errstate(divide="ignore"):
+            ratios = [np.log(table) - np.log(mass) for table, mass in zip(tables, masses_here, strict=True)]
+        waiting = [(np.log(prior), 0)]  # every group once, from the one that lacks its last release
+        while waiting:
+            weight, place = waiting.pop()
+            for index in range(place, len(releases)):
+                with_it = weight + ratios[index]
+                best.take(_uncertain(with_it), prior)
+                waiting.append((with_it, index + 1))
+    return best.found(is_exact=is_exact)
+
+
+def _uncertain(log_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of logarithms as distributions; 1 only where no other value is possible, whatever the rounding."""
+    found, several = _normalized(log_weight), np.isfinite(log_weight).sum(axis=1, keepdims=True) > 1
+    return np.where(several, np.minimum(found, np.nextafter(1.0, 0.0)), found)
+
+
+def smoothed(table: NDArray[np.int64], overall: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Records per cell and value, with one more record per cell spread as the whole is.
+
+    An estimate from past records gives many cells probability 0; that alone must make nobody certain.
+    """
+    return table + overall
+
+
+def _bounds(
+    prior: NDArray[np.float64], tables: NDArray[np.int64], masses: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """What the probability of each value is at most, whichever group of releases somebody is in."""
+    shape = (*prior.shape, prior.shape[1])
+    against = np.broadcast_to(np.log(prior)[:, None, :] - np.log(prior)[:, :, None], shape).copy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for table, mass in zip(tables, masses, strict=True):
+            ratio = np.log(table) - np.log(mass)
+            step = ratio[:, None, :] - ratio[:, :, None]  # of every value against each
+            shows = (table > 0)[:, :, None]  # nobody with another value is in this release
+            against += np.where(shows, np.minimum(step, 0.0), 0.0)
+    bounds: NDArray[np.float64] = 1.0 / np.exp(against).sum(axis=2)
+    return np.where(tables.any(axis=0), bounds, 0.0)
+
+
+def _positive(table: ArrayLike) -> NDArray[np.float64]:
+    """Rows as distributions in which no value is impossible."""
+    shares = np.maximum(reference_shares(table), _LEAST)
+    positive: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
+    return positive
