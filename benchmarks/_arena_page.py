@@ -277,18 +277,15 @@ probability 1 - d; owners hold them as before. A wrong history costs loss, never
 or a ledger. The paper's promise depends on it, and a common recoding chosen from it has none to lose.
 """
         yield "![Loss against drift, one picture per table](arena/drift.svg)"
-        rows = [
-            self._drifted(name, method)
-            for name in self.names
-            for method in (LEDGER, CERTIFICATES, "common recoding", "the paper")
-        ]
-        columns = [f"loss, drift {drift:g}" for drift in self.size["drifts"]]
-        yield table(("Table", "method", *columns, "below ℓ, largest drift", "fewest left, any drift"), rows)
+        methods = (LEDGER, CERTIFICATES, "common recoding", "the paper")
+        rows = [(name, *(self._drifted(name, method) for method in methods)) for name in self.names]
+        drifts = ", ".join(f"{drift:g}" for drift in self.size["drifts"])
+        yield f"Loss under drifts of {drifts}; in brackets who is below ℓ under the largest."
+        yield table(("Table", *methods), rows)
 
     def _drifted(self, name, method):
         own = [row for row in self.rows if (row["table"], row["method"]) == (name, method)]
-        own = [row for row in own if row["setting"] == own[0]["setting"]]
-        of_drift = {row["drift"]: row for row in own}
+        of_drift = {row["drift"]: row for row in own if row["setting"] == own[0]["setting"]}
         rows = [of_drift[drift] for drift in self.size["drifts"]]
         losses = [
             f"refused in {row['refused']} of {self.size['seeds']}"
@@ -296,9 +293,8 @@ or a ledger. The paper's promise depends on it, and a common recoding chosen fro
             else f"{row['loss'][0]:.3f}"
             for row in rows
         ]
-        below = "" if rows[-1]["refused"] else _share_pm(rows[-1]["below"])
-        fewest = min((row["fewest"] for row in rows if "fewest" in row), default=None)
-        return name, method, *losses, below, "" if fewest is None else f"{fewest:g}"
+        below = "" if rows[-1]["refused"] else f" ({rows[-1]['below'][0]:.2%})"
+        return ", ".join(losses) + below
 
     def knowing(self):
         yield """
@@ -403,10 +399,6 @@ def _written(name, value):
 
 def _pm(pair):
     return "" if not pair else f"{pair[0]:.3f} ± {pair[1]:.3f}"
-
-
-def _share_pm(pair):
-    return f"{pair[0]:.2%}" if not pair[0] else f"{pair[0]:.2%} ± {pair[1]:.2%}"
 
 
 def _points(pair):
