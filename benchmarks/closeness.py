@@ -20,9 +20,9 @@ from benchmarks._publishing import publish as publish_one
 from benchmarks._result import Fact
 from elldelta.core.certificate import certify
 from elldelta.core.closeness import ClosenessTerms, SmallestShares
+from elldelta.ledger.publish import release
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
-from elldelta.release.release import release
 from elldelta.release.verification import verify
 from elldelta.schema.schema import Schema
 

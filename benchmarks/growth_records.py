@@ -13,10 +13,10 @@ from benchmarks._result import Fact
 from benchmarks._tables_data import COLUMNS, make_table
 from elldelta.audit.audit import audit
 from elldelta.engines.duckdb import connect
+from elldelta.ledger.publish import release
 from elldelta.model.model import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
-from elldelta.release.release import release
 from elldelta.schema.schema import Schema
 
 LARGE = 20_000_000

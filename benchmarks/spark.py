@@ -15,9 +15,9 @@ from pathlib import Path
 from benchmarks._result import Fact
 from benchmarks._tables_data import COLUMNS, make_table
 from elldelta.engines import connect
+from elldelta.ledger.publish import release
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
-from elldelta.release.release import release
 from elldelta.schema.schema import Schema
 
 MOST_ROWS, SMALL = 10_000_000, 5_000_000

@@ -18,10 +18,10 @@ from benchmarks._result import Fact
 from benchmarks._tables_data import COLUMNS, N_COMBINATIONS, make_table
 from elldelta.audit.audit import audit
 from elldelta.engines.duckdb import connect
+from elldelta.ledger.publish import release
 from elldelta.model.model import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
-from elldelta.release.release import release
 from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import write_schema
 

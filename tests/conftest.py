@@ -45,7 +45,7 @@ LONGEST_FIRST = (
     "agency/server/test_three_processes.py",
     "cluster/test_spark_cluster.py",
     "agency/server/test_kill.py",
-    "release/test_updates.py",
+    "ledger/test_updates.py",
     "cli/test_journey.py",
     "cli/test_bad_input.py",
     "agency/server/test_serve.py",

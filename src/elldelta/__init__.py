@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from elldelta.errors import SchemaError as SchemaError
     from elldelta.files.csv_format import CsvFormat as CsvFormat
     from elldelta.ledger.ledger import Ledger as Ledger
+    from elldelta.ledger.publish import release as release
+    from elldelta.ledger.updates import UpdatePolicy as UpdatePolicy
     from elldelta.model.model import Model as Model
     from elldelta.model.model import estimate as estimate
     from elldelta.model.model import merge_models as merge_models
@@ -63,8 +65,6 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import write_plan as write_plan
     from elldelta.plan.planner import plan as plan
     from elldelta.release.release import Release as Release
-    from elldelta.release.release import release as release
-    from elldelta.release.updates import UpdatePolicy as UpdatePolicy
     from elldelta.release.verification import verify as verify
     from elldelta.schema.schema import Schema as Schema
     from elldelta.schema.schema_file import read_schema as read_schema
@@ -74,7 +74,7 @@ _HOMES = {
     "Audit": "elldelta.audit.result",
     "CsvFormat": "elldelta.files.csv_format",
     "Ledger": "elldelta.ledger.ledger",
-    "UpdatePolicy": "elldelta.release.updates",
+    "UpdatePolicy": "elldelta.ledger.updates",
     "Model": "elldelta.model.model",
     "Plan": "elldelta.plan.plan",
     "Query": "elldelta.engines.sources",
@@ -94,7 +94,7 @@ _HOMES = {
     "read_model": "elldelta.model.model",
     "read_plan": "elldelta.plan.plan",
     "read_schema": "elldelta.schema.schema_file",
-    "release": "elldelta.release.release",
+    "release": "elldelta.ledger.publish",
     "report": "elldelta.audit.result",
     "targets": "elldelta.audit.audit",
     "verify": "elldelta.release.verification",

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import pandas as pd
 from tests.agency.registrations import Agency
-from tests.release.living import World
+from tests.ledger.living import World
 
 import elldelta as ed
 from elldelta.agency.admission import ledger_export

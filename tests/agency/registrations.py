@@ -18,11 +18,11 @@ from elldelta.agency.registration import Registration, validate_registration
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition
 from elldelta.files import digest, seal
+from elldelta.ledger import Cells, UpdateSummary
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.consistency import sharp_failures
 from elldelta.plan.plan import Plan
-from elldelta.release import Cells, UpdateSummary
 from elldelta.release.content import content_digest
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema

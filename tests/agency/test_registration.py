@@ -39,7 +39,7 @@ from elldelta.agency.registration import Registration, registration_of, validate
 from elldelta.errors import FileError, InputError, ParameterError, RefusedError
 from elldelta.files import PrivateKey
 from elldelta.ledger.ledger import verify_ledger
-from elldelta.release.state import MOST_RECORDS
+from elldelta.ledger.state import MOST_RECORDS
 from elldelta.schema.schema import Schema
 
 PLAN = make_plan()

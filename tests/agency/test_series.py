@@ -12,8 +12,7 @@ from elldelta.agency.admission import ledger_chain, ledger_export
 from elldelta.agency.registration import Registration, registration_of
 from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, seal
-from elldelta.ledger import verify_ledger
-from elldelta.release import Cells
+from elldelta.ledger import Cells, verify_ledger
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pandas as pd
 import pytest
-from tests.release.living import World
+from tests.ledger.living import World
 
 import elldelta as ed
 from elldelta.audit.audit import ReleaseReader, audit, audit_before

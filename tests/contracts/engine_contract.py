@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.contracts.placement import Placement, needs
+from tests.ledger.living import World
 from tests.oracles import tables as oracle
-from tests.release.living import World
 from tests.switch import quick_or_all
 
 import elldelta as ed
@@ -27,9 +27,9 @@ from elldelta.model.counting import count
 from elldelta.model.noise import with_fewer_rows
 from elldelta.model.persons import count_persons
 from elldelta.release.content import count_release
-from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable
 from elldelta.release.quarantine import write_quarantine
+from elldelta.release.release import with_plan_columns
 from elldelta.release.rows import released_rows, write_release
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
@@ -184,7 +184,8 @@ def content_of(counts, schema, leave_out=False):
     assert first.size > 2
     if leave_out and labels:
         class_of = np.where(class_of == 0, -1, class_of)
-    return Publishable(counts, class_of, None, labels), used
+    shown = counts.by_class(class_of, len(labels))
+    return Publishable(schema, None, labels, shown, counts.accounting), used
 
 
 def label_row(schema, places):
@@ -357,7 +358,8 @@ class EngineContract(Placement):
         assert expected == {(rank, value): n for rank, value, n in found}
         assert counts.accounting.n_counted == len(usable)
         assert counts.accounting.n_read == len(rows)
-        content = Publishable(counts, np.zeros(counts.n_combinations, np.int64), None, [("0-9",)])
+        shown = counts.by_class(np.zeros(counts.n_combinations, np.int64), 1)
+        content = Publishable(counted.schema, None, [("0-9",)], shown, counts.accounting)
         shown = released_rows(content).to_table()
         assert Counter(shown["s+u"].to_pylist()) == Counter(f"{row['s']} + {row['u']}" for row in usable)
         assert Counter(shown["t"].to_pylist()) == Counter(
@@ -520,7 +522,7 @@ class EngineContract(Placement):
         )
         rows = {"a": ["1", cell, "7"], "ill\\": ["u", "x", cell]}
         table = engine.open(self.place(engine, pa.table(rows)))
-        found = mapped(table, schema, {"ill\\": "s"}, {"s": {"u": "y", cell + "\\": "x"}})
+        found = with_plan_columns(table, schema, {"ill\\": "s"}, {"s": {"u": "y", cell + "\\": "x"}})
         counted = count(found, schema).counts
         assert (counted.n_records, counted.accounting.nulls["s"]) == (2, 1)
 

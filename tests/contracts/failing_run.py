@@ -48,7 +48,9 @@ def main(mode, output, written):
             table = pa.concat_tables([table] * (2000 if engine.name == "duckdb" else 10))
             print("ready", flush=True)  # noqa: T201
         counted = count(engine.open(table), schema, unknown="quarantine")
-        content = Publishable(counted.counts, np.zeros(counted.counts.n_combinations), None, [("*",)])
+        counts = counted.counts
+        shown = counts.by_class(np.zeros(counts.n_combinations, int), 1)
+        content = Publishable(schema, None, [("*",)], shown, counts.accounting)
         if mode == "full":
             for process in (os.getpid(), *children()):
                 resource.prlimit(process, resource.RLIMIT_FSIZE, (100, 100))

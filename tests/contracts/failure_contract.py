@@ -51,10 +51,10 @@ def everything_said(problem):
 
 
 def one_class(counted):
-    n = counted.counts.n_combinations
-    return Publishable(
-        counted.counts, np.zeros(n, int), None, [tuple("*" for _ in counted.schema.names)] if n else []
-    )
+    counts = counted.counts
+    labels = [tuple("*" for _ in counted.schema.names)] if counts.n_combinations else []
+    shown = counts.by_class(np.zeros(counts.n_combinations, int), len(labels))
+    return Publishable(counted.schema, None, labels, shown, counts.accounting)
 
 
 def finished(run, patience):
@@ -283,14 +283,13 @@ class FailureContract(Placement):
 
     def test_classes_that_do_not_fit_the_table_are_refused(self, engine):
         counted = count(engine.open(pa.table({"a": [1, 2], "s": ["x", "y"]})), SCHEMA)
-        for class_of in ([0], [0, 0, 0]):
-            with pytest.raises(ParameterError, match="do not cover"):
-                Publishable(counted.counts, class_of, None, [("*",)])
-        with pytest.raises(ParameterError, match="Class numbers"):
-            Publishable(counted.counts, [0, 1], None, [("*",)])
+        account = counted.counts.accounting
+        for shown in ([[1, 1], [0, 0]], [[1, 1, 0]], [1, 1]):
+            with pytest.raises(ParameterError, match="1 classes and 2 sensitive values are counted"):
+                Publishable(SCHEMA, None, [("*",)], np.array(shown), account)
         for labels in ([("*", "*")], [("*",), ("*",)]):
             with pytest.raises(ParameterError, match="labels of its own"):
-                Publishable(counted.counts, [0, 0], None, labels)
+                Publishable(SCHEMA, None, labels, np.ones((len(labels), 2), int), account)
 
     def test_a_release_without_the_columns_is_refused(self, engine):
         with pytest.raises(DataError, match="missing"):

@@ -13,7 +13,7 @@ from tests.contracts.placement import Placement, needs
 from elldelta.errors import DataError, FileError, ParameterError, SchemaError
 from elldelta.files import CsvFormat
 from elldelta.model.counting import count
-from elldelta.release.mapping import mapped
+from elldelta.release.release import with_plan_columns
 from elldelta.schema.infer import propose
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
@@ -196,7 +196,7 @@ class InferenceContract(Placement):
             "ill": ["flu", "it's", "3", "flu"],
         }
         table = engine.open(self.place(engine, pa.table(rows)))
-        found = mapped(
+        found = with_plan_columns(
             table,
             schema,
             {"ZIP": "zip", "over 60": "old"},
@@ -218,11 +218,11 @@ class InferenceContract(Placement):
             ({}, {"gender": {"1": "F"}}),
         ):
             with pytest.raises(ParameterError):
-                mapped(table, schema, columns, values)
+                with_plan_columns(table, schema, columns, values)
         with pytest.raises(DataError, match="another name"):
-            mapped(table, schema, {"ZIP": "zip"})
+            with_plan_columns(table, schema, {"ZIP": "zip"})
         with pytest.raises(DataError, match="missing"):
-            mapped(table, schema, {"PLZ": "zip"})
+            with_plan_columns(table, schema, {"PLZ": "zip"})
 
     def test_a_table_is_the_same_in_every_format(self, engine, tmp_path):
         needs(engine, "formats")

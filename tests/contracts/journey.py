@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows
 
 from elldelta.audit.audit import audit
+from elldelta.ledger.publish import release
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
-from elldelta.release.release import release
 from elldelta.release.verification import verify
 from elldelta.schema.schema import Schema
 

@@ -29,11 +29,11 @@ from elldelta.engines import Query, TableName, duckdb
 from elldelta.engines.spark.engine import connect
 from elldelta.engines.spark.session import MEANING, start_session
 from elldelta.errors import FileError, ParameterError
+from elldelta.ledger.publish import release
 from elldelta.model.counting import count
 from elldelta.model.model import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
-from elldelta.release.release import release
 from elldelta.release.verification import verify
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 

@@ -17,9 +17,8 @@ from elldelta.core.partition import Partition
 from elldelta.core.several import joint
 from elldelta.core.updates import Groups
 from elldelta.errors import RefusedError
-from elldelta.ledger import LedgerHeader, first_line, parse_chain, sealed_lines
+from elldelta.ledger import LedgerHeader, Revision, first_line, parse_chain, sealed_lines
 from elldelta.ledger.admission import admit
-from elldelta.release import Revision
 
 PLAN = "sha256:" + "9" * 64
 N_BASES = 3

@@ -31,8 +31,8 @@ ROOMS = {"plan": "plan.planner", "release": "release.release", "audit": "audit.a
 def test_verbs_and_rooms_share_a_name_whichever_is_used_first(first):
     lines = [
         f"import elldelta.{first}, elldelta as ed",
-        *(f"import elldelta.{home} as room; assert ed.{verb}.{home.split('.')[1]} is room; "
-          f"from elldelta import {verb}; assert {verb}.__wrapped__ is room.{verb}"
+        *(f"import elldelta.{home} as module; assert ed.{verb}.{home.split('.')[1]} is module; "
+          f"from elldelta import {verb}; assert {verb} is ed.{verb} and callable({verb})"
           for verb, home in ROOMS.items()),
         "from elldelta.release import Manifest",
     ]  # fmt: skip

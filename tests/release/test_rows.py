@@ -77,7 +77,8 @@ def test_a_file_holds_nothing_of_records_that_are_left_out(tmp_path):
     table = pa.table({"a": ["1"] * 9 + ["7"] * 9, "s": ["x"] * 9 + ["secret"] * 9})
     with connect() as engine, AtomicFiles() as files:
         counts = count(engine.open(table), schema).counts
-        content = Publishable(counts, np.array([0, -1]), None, (("0-4",), ("5-9",)))
+        shown = counts.by_class(np.array([0, -1]), 2)
+        content = Publishable(schema, None, (("0-4",), ("5-9",)), shown, counts.accounting)
         write_release(content, tmp_path / "r.parquet", files)
     read = pq.read_table(tmp_path / "r.parquet", read_dictionary=["a", "s"])
     held = [chunk.dictionary.to_pylist() for column in read.itercolumns() for chunk in column.chunks]
@@ -97,6 +98,8 @@ def test_a_release_is_the_same_bytes_whatever_the_order_of_the_input(tmp_path, s
         with connect() as engine, AtomicFiles() as files:
             counts = count(engine.open(table.take(pa.array(rng.permutation(n)))), schema).counts
             halves = counts.positions[:, 0] // 20
-            write_release(Publishable(counts, halves, None, [("0-19",), ("20-39",)]), path, files)
+            shown = counts.by_class(halves, 2)
+            content = Publishable(schema, None, [("0-19",), ("20-39",)], shown, counts.accounting)
+            write_release(content, path, files)
         contents.add(path.read_bytes())
     assert len(contents) == 1

@@ -23,15 +23,11 @@ from elldelta.core.distribution import frozen
 from elldelta.core.partition import grouping_from_merged, merged_classes
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, changed, is_digest, json_object, seal, unsealed_record
+from elldelta.ledger import Cells, Revision, UpdateSummary, check_updatable, read_update_summary
 from elldelta.release import (
-    Cells,
     Published,
-    Revision,
-    UpdateSummary,
-    check_updatable,
     is_cut,
     open_published,
-    read_update_summary,
     verify_published,
 )
 

@@ -15,8 +15,7 @@ import numpy as np
 from elldelta.core.partition import grouping_from_merged
 from elldelta.core.updates import Groups
 from elldelta.errors import FileError, RefusedError
-from elldelta.ledger import Admission
-from elldelta.release import Revision, UpdateSummary
+from elldelta.ledger import Admission, Revision, UpdateSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

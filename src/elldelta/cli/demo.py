@@ -21,6 +21,7 @@ from elldelta.core.partition import Partition
 from elldelta.engines import running
 from elldelta.engines.task import part
 from elldelta.files import AtomicFiles, check_writable, unwritable
+from elldelta.ledger.publish import release
 from elldelta.model import estimate, write_model
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
 from elldelta.pages.charts import as_png, draw_before_after, draw_frontier, draw_largest_shares, draw_patients
@@ -29,7 +30,6 @@ from elldelta.plan.frontier import frontier
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import make_plan
 from elldelta.plan.wish import Wish
-from elldelta.release.release import release
 from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import write_schema
 

@@ -35,15 +35,16 @@ class AtomicFiles:
 
     Args:
         overwrite: Whether an existing file may be replaced; otherwise it is refused before writing begins.
-        place: Brings the files to their places instead: it is given the final name of every temporary file,
-            in the order in which they were staged. For whoever has to do more in the same moment.
+
+    Attributes:
+        place: Brings the files to their places instead, if it is set before the block ends: it is given the
+            final name of every temporary file, in the order in which they were staged. For whoever has to do
+            more in the same moment.
     """
 
-    def __init__(
-        self, *, overwrite: bool = False, place: Callable[[Mapping[Path, Path]], object] | None = None
-    ) -> None:
+    def __init__(self, *, overwrite: bool = False) -> None:
         self._overwrite = overwrite
-        self._place = place
+        self.place: Callable[[Mapping[Path, Path]], object] | None = None
         self._staged: dict[Path, Path] = {}
         self._locks: list[int | None] = []
 
@@ -98,11 +99,11 @@ class AtomicFiles:
                 raise FileError(words, found=problem.found, remedy=problem.remedy) from None
 
     def _commit(self) -> None:
-        if self._place is not None:
+        if self.place is not None:
             for target, temporary in tuple(self._staged.items()):
                 self._staged[target] = journaled_name(temporary)
                 temporary.replace(self._staged[target])
-            self._place({temporary: target for target, temporary in self._staged.items()})
+            self.place({temporary: target for target, temporary in self._staged.items()})
             return
         placed: list[Path] = []
         try:

@@ -16,3 +16,5 @@ from elldelta.ledger.chain import (
 )
 from elldelta.ledger.ledger import Ledger, OpenLedger, verify_ledger
 from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes, sealed_lines
+from elldelta.ledger.state import Cells, UpdateSummary, read_update_summary
+from elldelta.ledger.updates import Revision, UpdatePolicy, check_updatable

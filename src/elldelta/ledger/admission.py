@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.several import AnyCertificate, AnyState, Terms
+    from elldelta.ledger.updates import Revision
     from elldelta.plan.plan import Plan
-    from elldelta.release import Published, Revision
+    from elldelta.release import Published
 
 MOST_OWNER_CHARACTERS = 200
 

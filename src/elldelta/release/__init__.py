@@ -1,8 +1,8 @@
 """Releases: an owner applies a plan to its own records.
 
-What of them may be published (`publishable`), the rows (`rows`), tables that are published again (`updates`),
-the manifest beside them, and the release as anybody reads (`published`) and verifies it (`verification`).
-`release` does it all.
+What of them may be published (`publishable`), the rows (`rows`), the manifest beside them, and the release as
+anybody reads (`published`) and verifies it (`verification`). `release` does it all; called, the room is the
+public verb, which can have a ledger admit the release (`elldelta.ledger.publish`).
 """
 
 from elldelta.release.content import (
@@ -15,9 +15,7 @@ from elldelta.release.content import (
 )
 from elldelta.release.manifest import Manifest, manifest_path, read_manifest, recomputed
 from elldelta.release.published import Located, Published, each_once, locate_all, open_published
-from elldelta.release.state import Cells, UpdateSummary, read_update_summary
-from elldelta.release.updates import Revision, UpdatePolicy, check_updatable
 from elldelta.release.verification import Verification, is_cut, verify, verify_published
 from elldelta.rooms import make_callable
 
-make_callable(__name__, "elldelta.release.release.release")
+make_callable(__name__, "elldelta.ledger.publish.release")

@@ -318,33 +318,50 @@ def _updated(update: Updated) -> Iterator[str]:
     )
 
 
-def describe(plan: Plan, content: Publishable, ledger: Line | None = None) -> Manifest:
-    """The manifest of what is about to be published: what was checked and what becomes of the records."""
-    account = content.records.accounting
+def describe(
+    plan: Plan,
+    content: Publishable,
+    *,
+    ledger: Line | None = None,
+    persons: Persons | None = None,
+    update: Updated | None = None,
+) -> Manifest:
+    """The manifest of what is about to be published: what was checked and what becomes of the records.
+
+    Args:
+        plan: The plan.
+        content: What is published.
+        ledger: The line of the ledger that admits it.
+        persons: Its persons, where a table is published again; by default as the content has them.
+        update: What has changed since the last release of such a table.
+    """
+    account = content.accounting
+    # Who has left a table that is published again may still be shown: these are no part of what was read.
+    lingering = (update or {}).get("records_lingering", 0)
     return replace(
         recomputed(plan, content.classes, content.counts, content.digest),
         software=f"elldelta {__version__}",
         records_read=account.n_read,
         records_suppressed=account.n_suppressed,
         records_quarantined=account.n_quarantined,
-        records_left_out=account.n_counted - content.n_records,
+        records_left_out=account.n_counted + lingering - content.n_records,
         moving=moved(plan, content.classes, content.announced or ""),
         leave_out=content.leaves_out,
         ledger=ledger,
         nulls=account.nulls,
         unknown=account.unknown,
-        persons=_persons(content),
+        persons=_persons(content) if persons is None else persons,
+        update=update,
     )
 
 
 def _persons(content: Publishable) -> Persons | None:
-    persons = content.records.persons
-    if persons is None or content.persons_lower is None:
+    if content.n_persons is None or content.persons_lower is None:
         return None
     shown = content.persons_lower[content.counts.any(axis=1)]
     return {
-        "persons": int(persons[content.class_of >= 0].sum()),
-        "records_repeated": content.records.accounting.n_repeated,
+        "persons": content.n_persons,
+        "records_repeated": content.accounting.n_repeated,
         "persons_per_class": int(shown.min()) if shown.size else 0,
     }
 

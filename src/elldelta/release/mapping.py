@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elldelta.engines import TableColumn, sql
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import ParameterError
 from elldelta.schema.composite import is_composite, with_parts
 from elldelta.schema.domains import UNKNOWN
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def mapped(
     table: Table,
     schema: Schema,
-    columns: Mapping[str, str] | None = None,
-    values: Mapping[str, Mapping[str, str]] | None = None,
+    columns: Mapping[str, str],
+    values: Mapping[str, Mapping[str, str]],
 ) -> Table:
     """A table with the columns and values of a schema; nothing is read or copied for it.
 
@@ -32,12 +32,9 @@ def mapped(
         values: Per column of the schema, the value in its domain for values that are written differently.
 
     Raises:
-        DataError: A column is missing.
+        DataError: A column that is to be renamed is missing.
         ParameterError: What is mapped to is not in the schema, or two columns would have one name.
     """
-    columns, values = dict(columns or {}), dict(values or {})
-    if not columns and not values:
-        return _complete(table, schema)
     table.require(columns)
     known = {*schema.columns, *with_parts(schema.sensitive_names)}
     unknown = sorted({*columns.values(), *values} - known)
@@ -64,36 +61,22 @@ def mapped(
             found="One of them is mapped to that name.",
             remedy="Rename or remove the other one.",
         )
-    for column in schema.counted_columns:
-        _check_values(schema, column.name, values.get(column.name, {}))
+    for counted in schema.counted_columns:
+        _check_values(schema, counted.name, values.get(counted.name, {}))
     shown, kinds = [], []
-    for own, name in zip(table.columns, names, strict=True):
+    for column, name in zip(table.columns, names, strict=True):
         changed = values.get(name, {})
-        if changed and own.kind in {"timestamp", "other"}:
+        if changed and column.kind in {"timestamp", "other"}:
             raise ParameterError(
-                f"The values of column {own.name!r} cannot be mapped.",
+                f"The values of column {column.name!r} cannot be mapped.",
                 found="They are neither numbers, days, texts nor truth values.",
                 remedy="Convert the column.",
             )
-        expression = sql.identifier(own.name)
-        kinds.append(TableColumn(name, "text" if changed else own.kind))
-        shown.append((sql.mapped_value(expression, own.kind, changed) if changed else expression, name))
+        expression = sql.identifier(column.name)
+        kinds.append(TableColumn(name, "text" if changed else column.kind))
+        shown.append((sql.mapped_value(expression, column.kind, changed) if changed else expression, name))
     relation = sql.mapped_rows(table.relation, shown)
-    return _complete(replace(table, relation=relation, columns=tuple(kinds)), schema)
-
-
-def _complete(table: Table, schema: Schema) -> Table:
-    """The table, if it has all columns of the schema; whoever lacks one may have it under another name."""
-    problem: DataError | None = None
-    try:
-        table = schema.composed(table)
-        table.require(schema.columns)
-    except DataError as error:
-        problem = error
-    if problem is not None:
-        remedy = f"{problem.remedy} If it has another name, say which."
-        raise DataError(problem.problem, found=problem.found, remedy=remedy, parameter="columns")
-    return table
+    return replace(table, relation=relation, columns=tuple(kinds))
 
 
 def _check_values(schema: Schema, name: str, values: Mapping[str, str]) -> None:

@@ -7,14 +7,15 @@ published as planned, or nothing is. Under a plan whose classes move they climb 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elldelta.core.certificate import LATER
 from elldelta.core.closeness import values_lower
+from elldelta.core.distribution import frozen
 from elldelta.core.moving import decoy_heights, move_up
 from elldelta.core.partition import Partition
 from elldelta.core.several import certify, certify_shown
@@ -23,18 +24,15 @@ from elldelta.plan.classes import Boxes, Classes, Merged, class_labels
 from elldelta.release.content import content_digest, diversities_by_column, released_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from elldelta.core.box_tree import BoxTree
-    from elldelta.core.several import AnyCertificate, AnyState
-    from elldelta.model import Counts
+    from elldelta.core.several import AnyCertificate, Terms
+    from elldelta.model import Accounting, Counts
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
-
-LEFT_OUT = -1
-"""The class number of a combination whose records are not released."""
 
 MOST_ANNOUNCED_CHARACTERS = 200
 
@@ -61,77 +59,79 @@ class Coins:
 
 
 @dataclass(frozen=True, eq=False)
-class Publishable:
-    """What may be published of an owner's records.
+class RecordsByClass:
+    """An owner's records by the classes of a plan: all that a release is made from.
 
     Attributes:
-        records: The owner's records, counted.
-        class_of: The published class of each combination that occurs, or `LEFT_OUT`.
+        counts: Records by planned class and sensitive value.
+        accounting: What became of every record of the owner's table.
+        persons: Per planned class how many persons are counted there, each in one class; None where records
+            are counted.
+    """
+
+    counts: NDArray[np.int64]
+    accounting: Accounting
+    persons: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, counts: Counts, plan: Plan) -> RecordsByClass:
+        """Adds up the combinations of every class."""
+        class_of = plan.class_of(counts.ranks)
+        persons = None
+        if counts.persons is not None:
+            persons = np.bincount(class_of, counts.persons, minlength=plan.n_classes).astype(np.int64)
+        return cls(counts.by_class(class_of, plan.n_classes), counts.accounting, persons)
+
+
+@dataclass(frozen=True, eq=False)
+class Publishable:
+    """What may be published: classes, and how often every sensitive value occurs in each.
+
+    Attributes:
+        schema: What the columns mean.
         classes: The published classes: the plan's, or nodes of its tree.
         labels: What the release shows for each of them, one label per quasi-identifier. No two classes may
             have the same labels: a reader could not tell them apart.
+        counts: Records by published class and sensitive value; none where records are left out.
+        accounting: What became of every record of the owner's table.
         checked: The certificate of what is published; None for a probabilistic plan.
+        n_persons: How many persons are in published classes; None where records are counted.
+        persons_lower: At least so many persons are in each published class: those who are counted in one
+            class only, or all who share a value, whichever are more.
         announced: The name under which it was announced, where classes move.
         leaves_out: Whether classes that do not pass are left out.
     """
 
-    records: Counts
-    class_of: NDArray[np.int64]
+    schema: Schema
     classes: Classes
     labels: Sequence[tuple[str, ...]]
+    counts: NDArray[np.int64]
+    accounting: Accounting
     checked: AnyCertificate | None = None
+    n_persons: int | None = None
+    persons_lower: NDArray[np.int64] | None = None
     announced: str | None = None
     leaves_out: bool = False
 
     def __post_init__(self) -> None:
-        class_of = np.array(self.class_of, dtype=np.int64, copy=True)
-        class_of.setflags(write=False)
-        object.__setattr__(self, "class_of", class_of)
+        object.__setattr__(self, "counts", frozen(self.counts, np.int64, copy=True))
         object.__setattr__(self, "labels", tuple(map(tuple, self.labels)))
         n_classes, n_columns = len(self.labels), len(self.schema.names)
-        if class_of.shape != self.records.ranks.shape:
-            raise ParameterError(
-                "The classes do not cover the combinations of the table.",
-                found=f"{self.records.n_combinations} occur, {class_of.size} have a class.",
-            )
-        if class_of.size and not LEFT_OUT <= class_of.min() <= class_of.max() < n_classes:
-            raise ParameterError(
-                f"Class numbers run from 0 to {n_classes - 1}, or are {LEFT_OUT} for records left out.",
-                found=f"They run from {class_of.min()} to {class_of.max()}.",
-            )
         if len(set(self.labels)) < n_classes or any(len(labels) != n_columns for labels in self.labels):
             raise ParameterError(
                 f"Every class needs labels of its own, one for each of {n_columns} quasi-identifiers.",
                 found=f"{n_classes} classes have {len(set(self.labels))} different sets of labels.",
             )
-
-    @property
-    def schema(self) -> Schema:
-        """What the columns mean."""
-        return self.records.schema
-
-    @cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """Records by published class and sensitive value; none where records are left out."""
-        return self.records.by_class(self.class_of, len(self.labels))
+        if self.counts.shape != (n_classes, self.schema.n_values):
+            raise ParameterError(
+                f"{n_classes} classes and {self.schema.n_values} sensitive values are counted.",
+                found=f"The table of counts has the shape {self.counts.shape}.",
+            )
 
     @property
     def n_records(self) -> int:
         """The number of records that are released."""
         return int(self.schema.by_column(self.counts)[0].sum())
-
-    @cached_property
-    def persons_lower(self) -> NDArray[np.int64] | None:
-        """At least so many persons are in each published class; None if records were counted.
-
-        Those who are counted in one class only, or all who share a value, whichever are more.
-        """
-        if self.records.persons is None:
-            return None
-        shown = self.class_of >= 0
-        once = np.bincount(self.class_of[shown], self.records.persons[shown], minlength=len(self.labels))
-        lower: NDArray[np.int64] = np.maximum(once.astype(np.int64), self.counts.max(axis=1, initial=0))
-        return lower
 
     @property
     def certificate(self) -> AnyCertificate:
@@ -152,7 +152,7 @@ def publishable(
     *,
     leave_out: bool = False,
     coins: Coins | None = None,
-    state: AnyState | None = None,
+    terms_left: Terms | None = None,
 ) -> Publishable:
     """Decides what may be published; nothing has been written yet.
 
@@ -164,23 +164,25 @@ def publishable(
         plan: The plan.
         leave_out: Whether classes that do not pass are left out; only where classes are fixed.
         coins: What decoys come from; needed where classes move.
-        state: What the releases of a ledger have left, if a ledger must admit this one.
+        terms_left: What the releases of a ledger have left, if a ledger must admit this one.
 
     Raises:
         RefusedError: Too few records, or the table does not pass.
     """
     check_choice(plan, leave_out=leave_out, has_coins=coins is not None)
+    records = RecordsByClass.of(counts, plan)
     if not plan.is_certified:
-        return _require_persons(_as_planned(counts, plan), plan)
+        return _require_persons(_as_planned(records, plan), plan)
+    asked = [plan.all_terms, *([] if terms_left is None else [terms_left])]
+    passes = partial(_passes, records.counts, asked)
     if plan.moving is not None and coins is not None:
         tree = tree_of(plan)
         heights = decoy_heights(plan.moving, coins.secret, plan.digest, coins.announced, tree.n_leaves)
-        grouping = move_up(tree, heights, _passing(counts, plan, state))
-        return _checked(counts, plan, grouping, announced=coins.announced)
-    _require_records(counts, plan)
+        return certified(records, plan, move_up(tree, heights, passes), announced=coins.announced)
+    _require_records(records.accounting, plan)
     alone = Partition(np.arange(plan.n_classes))
-    fails = ~_passing(counts, plan, state)(alone) if leave_out else None
-    return _require_persons(_checked(counts, plan, alone, fails), plan)
+    left_out = ~passes(alone) if leave_out else None
+    return _require_persons(certified(records, plan, alone, left_out), plan)
 
 
 def check_choice(plan: Plan, *, leave_out: bool, has_coins: bool) -> None:
@@ -205,11 +207,6 @@ def check_choice(plan: Plan, *, leave_out: bool, has_coins: bool) -> None:
     )
 
 
-def republished(counts: Counts, plan: Plan) -> Publishable:
-    """A table whose classes were decided upon one by one; refuses it if one of them does not pass."""
-    return _checked(counts, plan, Partition(np.arange(plan.n_classes)))
-
-
 def tree_of(plan: Plan) -> BoxTree:
     """The tree of cuts of a certified plan."""
     if not isinstance(plan.classes, Boxes):
@@ -217,54 +214,70 @@ def tree_of(plan: Plan) -> BoxTree:
     return plan.classes.tree
 
 
-def _passing(counts: Counts, plan: Plan, state: AnyState | None) -> Callable[[Partition], NDArray[np.bool_]]:
-    """Says of published classes whether they pass: by the plan, and by what a ledger has left."""
-    table = _by_plan(counts, plan)
-    asked = [plan.all_terms, *([] if state is None else [state.terms_left()])]
-
-    def passes(grouping: Partition) -> NDArray[np.bool_]:
-        fails = [certify(table, terms, grouping).failing_groups for terms in asked]
-        passing: NDArray[np.bool_] = ~np.any(fails, axis=0)
-        return passing
-
-    return passes
+def _passes(counts: NDArray[np.int64], asked: Sequence[Terms], grouping: Partition) -> NDArray[np.bool_]:
+    """Which published classes pass: by the plan, and by what a ledger has left."""
+    fails = [certify(counts, terms, grouping).failing_groups for terms in asked]
+    passing: NDArray[np.bool_] = ~np.any(fails, axis=0)
+    return passing
 
 
-def _by_plan(counts: Counts, plan: Plan) -> NDArray[np.int64]:
-    return counts.by_class(plan.class_of(counts.ranks), plan.n_classes)
-
-
-def _checked(
-    counts: Counts,
+def certified(
+    records: RecordsByClass,
     plan: Plan,
     grouping: Partition,
     left_out: NDArray[np.bool_] | None = None,
     announced: str | None = None,
 ) -> Publishable:
-    """These classes with their certificate, or a refusal."""
-    verdict = certify(_by_plan(counts, plan), plan.all_terms, grouping, left_out)
+    """These classes with their certificate, or a refusal.
+
+    Args:
+        records: The owner's records.
+        plan: The plan.
+        grouping: The published class of every planned class.
+        left_out: Published classes that are left out, one bool each.
+        announced: The name under which the release was announced, where classes move.
+    """
+    verdict = certify(records.counts, plan.all_terms, grouping, left_out)
     if not verdict.is_certified:
         could = f"linked with others it could {verdict.broken_promise}"
         raise _refused(f"The release does not pass the certificate of its plan: {could}.", plan, verdict)
     if not verdict.n_published:
         raise RefusedError(
             "Nothing would be left to release.",
-            found=f"None of {counts.n_records} records is in a class that passes the certificate.",
+            found=f"None of {records.accounting.n_counted} records is in a class that passes the "
+            "certificate.",
             remedy=LATER,
         )
     # Without a move every class keeps its number, so that plan and release speak of the same ones.
     is_whole = grouping.n_classes == plan.n_classes
     classes: Classes = plan.classes if is_whole else Merged(plan.classes, grouping.class_of)
-    numbers = np.where(verdict.suppressed[grouping.class_of], LEFT_OUT, grouping.class_of)
-    return Publishable(
-        counts,
-        numbers[plan.class_of(counts.ranks)],
+    made = Publishable(
+        plan.schema,
         classes,
-        class_labels(plan.schema, classes),
+        plan.labels if is_whole else class_labels(plan.schema, classes),
+        verdict.counts,
+        records.accounting,
         verdict,
-        announced,
+        announced=announced,
         leaves_out=left_out is not None,
     )
+    return _with_persons(made, records.persons, grouping, verdict.suppressed)
+
+
+def _with_persons(
+    made: Publishable,
+    persons: NDArray[np.int64] | None,
+    grouping: Partition,
+    left_out: NDArray[np.bool_] | None = None,
+) -> Publishable:
+    """The same with its persons, where the persons of every planned class were counted."""
+    if persons is None:
+        return made
+    once = np.bincount(grouping.class_of, persons, minlength=grouping.n_classes).astype(np.int64)
+    if left_out is not None:
+        once[left_out] = 0
+    lower = np.maximum(once, made.counts.max(axis=1, initial=0))
+    return replace(made, n_persons=int(once.sum()), persons_lower=frozen(lower, np.int64))
 
 
 def _require_persons(made: Publishable, plan: Plan) -> Publishable:
@@ -301,16 +314,17 @@ def fewest_persons(plan: Plan) -> int:
     return least
 
 
-def _as_planned(counts: Counts, plan: Plan) -> Publishable:
+def _as_planned(records: RecordsByClass, plan: Plan) -> Publishable:
     """A probabilistic plan: N records, and every class must show ell values, or nothing is published."""
-    _require_records(counts, plan)
-    made = Publishable(counts, plan.class_of(counts.ranks), plan.classes, plan.labels)
+    _require_records(records.accounting, plan)
+    made = Publishable(plan.schema, plan.classes, plan.labels, records.counts, records.accounting)
     shown = np.array(diversities_by_column(made.schema, made.counts))
     n_below = int(((shown > 0) & (shown < np.array(plan.ells)[:, None])).any(axis=0).sum())
-    verdict = certify_shown(made.counts, plan.all_terms, Partition(np.arange(plan.n_classes)))
+    alone = Partition(np.arange(plan.n_classes))
+    verdict = certify_shown(made.counts, plan.all_terms, alone)
     if n_below or verdict.too_far.any() or verdict.too_small.any():
         raise _refused("The release would not keep what its plan promises.", plan, verdict, n_below)
-    return made
+    return _with_persons(made, records.persons, alone)
 
 
 def _refused(problem: str, plan: Plan, verdict: AnyCertificate, n_below: int | None = None) -> RefusedError:
@@ -328,18 +342,17 @@ def _refused(problem: str, plan: Plan, verdict: AnyCertificate, n_below: int | N
     return RefusedError(problem, found=f"Of {plan.n_classes:,} classes {', '.join(said)}.", remedy=LATER)
 
 
-def _require_records(counts: Counts, plan: Plan) -> None:
-    if counts.n_records >= plan.records:
+def _require_records(account: Accounting, plan: Plan) -> None:
+    if account.n_counted >= plan.records:
         return
-    account = counts.accounting
-    left_out = account.n_read - counts.n_records
+    left_out = account.n_read - account.n_counted
     why = (
         f" Of {account.n_read} records {left_out} were left out: {account.n_suppressed} with a missing "
         f"value, {account.n_quarantined} with a value outside its domain."
     )
     raise RefusedError(
         f"The plan asks for {plan.records} records.",
-        found=f"The table has {counts.n_records} that can be used; "
-        f"{plan.records - counts.n_records} are missing.{why if left_out else ''}",
+        found=f"The table has {account.n_counted} that can be used; "
+        f"{plan.records - account.n_counted} are missing.{why if left_out else ''}",
         remedy="Wait until there are enough, or ask for a plan for fewer records.",
     )

@@ -14,9 +14,9 @@ from elldelta.agency.server.services.populations import upload_model
 from elldelta.errors import ElldeltaError
 from elldelta.files import TrustedKeys
 from elldelta.ledger.ledger import verify_ledger
+from elldelta.ledger.publish import release
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import verified_signature
-from elldelta.release.release import release
 
 pytestmark = pytest.mark.both_databases
 

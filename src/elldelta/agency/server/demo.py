@@ -28,9 +28,9 @@ from elldelta.agency.server.state import Agency, Caller, prepare
 from elldelta.agency.server.tables import AGENCY, AUDITOR, CLIENT, OWNER, Role, Token
 from elldelta.agency.server.worker import run_next
 from elldelta.errors import InternalError
+from elldelta.ledger.publish import release
 from elldelta.model import estimate, write_model
 from elldelta.model.demo_hospitals import make_region
-from elldelta.release.release import release
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:

@@ -108,9 +108,9 @@ def _release(
     json: options.Json = False,
 ) -> None:
     """Apply a plan to your own records and write the release with its manifest."""
+    from elldelta.ledger.publish import release
+    from elldelta.ledger.updates import UpdatePolicy
     from elldelta.plan.signature import given_plan
-    from elldelta.release.release import release
-    from elldelta.release.updates import UpdatePolicy
 
     source = tables.source(sources)
     known_before = _size(ledger)

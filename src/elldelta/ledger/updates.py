@@ -15,21 +15,19 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elldelta.core.certificate import missing_witnesses
 from elldelta.core.checks import check_whole
+from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition
 from elldelta.core.updates import Groups
 from elldelta.engines import TableColumn, sql, state_sql
 from elldelta.errors import DataError, InternalError, ParameterError, RefusedError
 from elldelta.files import canonical_json, changed
-from elldelta.model import Accounting, Counts
-from elldelta.model.persons import person_key
-from elldelta.release.publishable import fewest_persons, republished, tree_of
-from elldelta.release.state import (
+from elldelta.ledger.state import (
     COLUMNS,
     FORMAT_VERSION,
     METADATA_KEY,
@@ -38,15 +36,18 @@ from elldelta.release.state import (
     read_head,
     state_digest,
 )
+from elldelta.model.persons import person_key
+from elldelta.release.publishable import RecordsByClass, certified, fewest_persons
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.core.ledger_state import LedgerState
     from elldelta.engines import Engine, Table
+    from elldelta.ledger.admission import ReadLedger
     from elldelta.model import CountedTable
     from elldelta.plan.plan import Plan
-    from elldelta.release.manifest import Manifest, Persons, Updated
+    from elldelta.release.manifest import Persons, Updated
     from elldelta.release.publishable import Publishable
 
 
@@ -105,18 +106,6 @@ class Revision:
     state: str
 
 
-def check_update_policy(updates: UpdatePolicy, plan: Plan, person: str | None, *, has_ledger: bool) -> None:
-    """Refuses what cannot be published again, before anything is read."""
-    if person is None or not has_ledger:
-        raise ParameterError(
-            "A table that is published again needs a ledger, and a column that tells persons apart.",
-            found="There is no ledger." if person is not None else "There is no such column.",
-            remedy="Give a ledger, the owner's name in it and the column of the persons.",
-            parameter=("ledger", "owner", "person"),
-        )
-    check_updatable(plan)
-
-
 def check_updatable(plan: Plan) -> None:
     """Refuses a plan whose tables cannot be published again."""
     if plan.moving is not None:
@@ -139,31 +128,39 @@ def check_updatable(plan: Plan) -> None:
         )
 
 
-class Comparison:
-    """A table beside the state of what was last published of it; used as a context manager.
+@dataclass(frozen=True, eq=False)
+class TableUpdate:
+    """What is published of a table that is published again.
 
     Attributes:
-        plan: The plan.
         content: What is published now.
+        numbers: What has changed, for the manifest; empty for a first release.
         groups: Who came, went and stayed, in the classes that change; None for a first release.
-        since: The digest of the state that was given; empty for a first release.
+        since: The digest of the state that the table was compared with; None for a first release.
+        state: The query for the rows of the new state.
+        several: The relation of persons with several values.
     """
+
+    content: Publishable
+    numbers: Updated
+    groups: Groups | None
+    since: str | None
+    state: str
+    several: str
+
+
+class Comparison:
+    """A table beside the state of what was last published of it; used as a context manager."""
 
     def __init__(
         self, updates: UpdatePolicy, counted: CountedTable, plan: Plan, owner: str, person: str
     ) -> None:
         self._updates = updates
         self._counted = counted
-        self.plan = plan
+        self._plan = plan
         self._owner = owner
         self._person = person
         self._relations: list[str] = []
-        self._query = self._several = ""
-        self._persons: list[list[NDArray[np.int64]]] = []
-        self.content: Publishable
-        self.groups: Groups | None = None
-        self.since = ""
-        self._update: Updated = {}
 
     def __enter__(self) -> Comparison:
         return self
@@ -181,15 +178,16 @@ class Comparison:
             raise InternalError("Persons were not counted.")
         return self._counted.pairs
 
-    def begin(self, content: Publishable) -> None:
+    def begin(self, content: Publishable) -> TableUpdate:
         """The first release of a series: everybody who is published is in the state."""
-        self.content = content
-        shown = content.class_of >= 0
-        classes = self._put(cell=content.records.ranks[shown], **{"class": content.class_of[shown]})
-        self._query = state_sql.first_state(self._pairs, classes)
-        self._several = self._store(state_sql.several_rows(self._pairs))
+        ranks = self._counted.counts.ranks
+        class_of = self._plan.class_of(ranks)
+        is_shown = ~content.certificate.suppressed[class_of]
+        classes = self._put(cell=ranks[is_shown], **{"class": class_of[is_shown]})
+        query = state_sql.first_state(self._pairs, classes)
+        return TableUpdate(content, {}, None, None, query, self._store(state_sql.several_rows(self._pairs)))
 
-    def compare(self, book: Any) -> None:  # noqa: ANN401 (an open ledger)
+    def compare(self, book: ReadLedger) -> TableUpdate:
         """An update: decides class by class what changes.
 
         Raises:
@@ -203,23 +201,28 @@ class Comparison:
                 remedy="Leave the state of the last release out, or use the ledger it belongs to.",
                 parameter=("since", "ledger"),
             )
-        old = self._read_state(book)
-        compared, found, persons = self._compared(old, self._erased(old))
-        decisions = self._decide(found, persons, book.state)
-        self.groups = found.groups.only(decisions == _CHANGE)
-        self.content = self._published(found, decisions)
-        self._update = found.numbers(decisions)
-        self._query = state_sql.next_state(
-            compared,
-            self._put(
-                **{"class": np.arange(self.plan.n_classes)}, changes=(decisions == _CHANGE).astype(np.int64)
-            ),
+        old, since = self._read_state(book)
+        compared, several, found, persons = self._compared(old, self._erased(old))
+        state = book.state
+        if not isinstance(state, LedgerState):
+            raise InternalError("Tables that are published again have one sensitive column.")
+        decisions = self._decide(found, persons, state)
+        changes = self._put(
+            **{"class": np.arange(self._plan.n_classes)}, changes=(decisions == _CHANGE).astype(np.int64)
+        )
+        return TableUpdate(
+            self._published(found, decisions),
+            found.numbers(decisions),
+            found.groups.only(decisions == _CHANGE),
+            since,
+            state_sql.next_state(compared, changes),
+            several,
         )
 
-    def _compared(self, state: str, erased: str) -> tuple[str, _Outcomes, NDArray[np.int64]]:
-        """The table beside a state: the relation, records by what became of them, and persons by class."""
+    def _compared(self, state: str, erased: str) -> tuple[str, str, _Outcomes, NDArray[np.int64]]:
+        """The table beside a state: two relations, records by what became of them, and persons by class."""
         counts = self._counted.counts
-        class_of = self.plan.class_of(counts.ranks)
+        class_of = self._plan.class_of(counts.ranks)
         query = state_sql.compared_with_state(
             self._pairs,
             self._put(cell=counts.ranks, **{"class": class_of.astype(np.int32)}),
@@ -228,25 +231,25 @@ class Comparison:
         )
         compared = self._store(query)
         cells = self._fetch(state_sql.compared_counts(compared), 5)
-        persons = np.zeros((4, self.plan.n_classes), dtype=np.int64)
-        self._several = self._store(state_sql.several_rows(compared))
-        homes, *n_persons = self._fetch(state_sql.compared_persons(compared, self._several), 5)
+        persons = np.zeros((4, self._plan.n_classes), dtype=np.int64)
+        several = self._store(state_sql.several_rows(compared))
+        homes, *n_persons = self._fetch(state_sql.compared_persons(compared, several), 5)
         persons[:, homes] = n_persons
-        return compared, _Outcomes(cells, self.plan.n_classes, counts.schema.n_values), persons
+        return compared, several, _Outcomes(cells, self._plan.n_classes, counts.schema.n_values), persons
 
-    def write_state(self, path: Path) -> str:
-        """Writes the new state; returns its digest."""
+    def write_state(self, update: TableUpdate, path: Path) -> tuple[Revision, Persons]:
+        """Writes the new state; returns what the ledger must know, and the persons that are published."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        groups = self.groups
+        groups = update.groups
         head = StateHead(
             FORMAT_VERSION,
-            self.plan.digest,
+            self._plan.digest,
             self._owner,
             self._names,
             secrets.token_hex(32),
-            since=None if groups is None else self.since,
+            since=update.since,
             came=Cells() if groups is None else Cells.of(groups.joiners),
             went=Cells() if groups is None else Cells.of(groups.leavers),
         )
@@ -254,11 +257,8 @@ class Comparison:
             [("who", pa.string()), *((name, pa.int64()) for name in COLUMNS[1:])],
             {METADATA_KEY: canonical_json(head.to_dict())},
         )
-        rows = self._store(self._query)
-        self._persons = [
-            self._fetch(query(rows, self._several), 2)
-            for query in (state_sql.persons_of_state, state_sql.persons_of_state_once)
-        ]
+        rows = self._store(update.state)
+        persons = self._published_persons(update, rows)
         # No two persons have one name: looking for a name that comes again would take longest.
         with pq.ParquetWriter(
             path, schema, compression="zstd", use_dictionary=[*COLUMNS[1:]], write_statistics=False
@@ -266,55 +266,42 @@ class Comparison:
             for batch in self._engine.fetch(rows):
                 columns = [batch.column(place).cast(kind) for place, kind in enumerate(schema.types)]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-        return state_digest(path)
+        return Revision(groups, update.since or "", state_digest(path)), persons
 
-    def described(self, manifest: Manifest) -> Manifest:
-        """The manifest with what became of the records; after the state is written."""
-        is_shown: NDArray[np.bool_] = np.any(self.content.counts, axis=1)
-        shown, once = (persons[is_shown[classes]] for classes, persons in self._persons)
-        account = self._counted.counts.accounting
-        told: Persons = {
+    def _published_persons(self, update: TableUpdate, state: str) -> Persons:
+        """How many persons a new state says are published."""
+        is_shown: NDArray[np.bool_] = np.any(update.content.counts, axis=1)
+        shown, once = (
+            persons[is_shown[classes]]
+            for classes, persons in (
+                self._fetch(query(state, update.several), 2)
+                for query in (state_sql.persons_of_state, state_sql.persons_of_state_once)
+            )
+        )
+        return {
             "persons": int(once.sum()),
-            "records_repeated": account.n_repeated,
+            "records_repeated": self._counted.counts.accounting.n_repeated,
             "persons_per_class": int(shown.min()),
         }
-        lost = account.n_suppressed + account.n_quarantined + account.n_repeated
-        lingering = self._update.get("records_lingering", 0)
-        left_out = account.n_read + lingering - lost - manifest.records_released
-        return replace(
-            manifest,
-            records_read=account.n_read,
-            records_suppressed=account.n_suppressed,
-            records_quarantined=account.n_quarantined,
-            records_left_out=left_out,
-            nulls=account.nulls,
-            unknown=account.unknown,
-            persons=told,
-            update=self._update,
-        )
-
-    def revision(self, state: str) -> Revision:
-        """What the ledger is told."""
-        return Revision(self.groups, self.since, state)
 
     @property
     def _names(self) -> tuple[str, str]:
         """What tells persons apart: a column, and the kind of its values, as which they are written."""
         return self._person, self._counted.table.kind_of(self._person)
 
-    def _read_state(self, book: Any) -> str:  # noqa: ANN401 (an open ledger)
-        """Opens the state, if it is the one that the ledger names, and returns its relation."""
+    def _read_state(self, book: ReadLedger) -> tuple[str, str]:
+        """Opens the state, if it is the one that the ledger names; returns its relation and its digest."""
         import pyarrow.parquet as pq
 
         path = self._updates.since
         if path is None:
             raise InternalError("There is no state to compare with.")
         source = f"The state {path}"
-        self.since = state_digest(path)
-        book.check_since(self._owner, self.since)  # before anything in it is read
+        since = state_digest(path)
+        book.check_since(self._owner, since)  # before anything in it is read
         head = read_head(path)
         column, kind = head.person
-        if (head.plan, head.owner) != (self.plan.digest, self._owner):
+        if (head.plan, head.owner) != (self._plan.digest, self._owner):
             raise changed(source)
         if (column, kind) != self._names:
             raise RefusedError(
@@ -327,9 +314,9 @@ class Comparison:
             opened = self._engine.open(path)
             if set(opened.names) != set(COLUMNS):
                 raise changed(source)
-            return opened.relation
+            return opened.relation, since
         self._relations.append(self._engine.put(pq.read_table(path)))
-        return self._relations[-1]
+        return self._relations[-1], since
 
     def _erased(self, state: str) -> str:
         """The persons who must go, each once."""
@@ -368,7 +355,7 @@ class Comparison:
 
     def _decide(self, found: _Outcomes, persons: NDArray[np.int64], state: LedgerState) -> NDArray[np.int64]:
         """Which classes change, stay as they are, or are withheld."""
-        plan, groups, longest_wait = self.plan, found.groups, self._updates.longest_wait
+        plan, groups, longest_wait = self._plan, found.groups, self._updates.longest_wait
         alone = Partition(np.arange(plan.n_classes))
         tables = np.stack([found.if_changed, groups.joiners, groups.leavers, groups.stayers])
         # One person may have many values: each group needs as many persons as a table of its own.
@@ -389,23 +376,18 @@ class Comparison:
         return decisions
 
     def _published(self, found: _Outcomes, decisions: NDArray[np.int64]) -> Publishable:
-        """What is published, as a table of counts; one combination stands for each class."""
+        """What is published; refuses it if one of its classes does not pass."""
         table = found.published(decisions)
-        n_shown = int(table.sum())
-        if not n_shown:
+        if not table.any():
             raise RefusedError(
                 "Nothing would be left to release.",
                 found="Every class would be withheld.",
                 remedy="Wait until more people have come, or erase fewer at once.",
             )
-        tree = tree_of(self.plan)
-        ranks = self.plan.schema.ranks(tree.lows[tree.leaves])  # a combination of every class
-        rows, values = np.nonzero(table)
-        account = Accounting(n_shown, n_shown)
-        shown = Counts.from_cells(self.plan.schema, ranks[rows], values, table[rows, values], account)
-        return republished(shown, self.plan)
+        records = RecordsByClass(table, self._counted.counts.accounting)
+        return certified(records, self._plan, Partition(np.arange(self._plan.n_classes)))
 
-    def _put(self, **columns: Any) -> str:  # noqa: ANN401 (arrays of Arrow or numpy)
+    def _put(self, **columns: NDArray[np.int64] | pa.Array) -> str:
         import pyarrow as pa
 
         self._relations.append(self._engine.put(pa.table(columns)))

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.test_ledger_release import KILLED_AT_STEP
-from tests.release.living import VALUES, Adversary, World
+from tests.ledger.living import VALUES, Adversary, World
 from tests.switch import quick_or_all
 
 import elldelta as ed
