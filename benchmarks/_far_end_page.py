@@ -42,11 +42,10 @@ def expected_cells(n_records=N_RECORDS):
 def _assumed(n_cells):
     dense = COMBINATIONS * N_VALUES * 8
     return f"""
-How far does this go? Take a nation: {number(N_CODES)} postal codes, {N_GENDERS} genders, {N_AGES} ages,
+Take a nation: {number(N_CODES)} postal codes, {N_GENDERS} genders, {N_AGES} ages,
 which are {number(COMBINATIONS)} combinations; {number(N_VALUES)} diagnoses; {number(N_RECORDS)} records.
-This page is a plan on paper. It follows the growth that was measured ([Performance](performance.md)) far
-beyond what was measured, so take its numbers as orders of magnitude. Like that page it is generated from
-the snapshot.
+This page follows the growth that was measured ([Performance](performance.md)) far beyond what was measured,
+so take its numbers as orders of magnitude.
 
 As a full table of probabilities the model would have {number(COMBINATIONS)} x {number(N_VALUES)} numbers
 of eight bytes: {size(dense)}. Most of them are zero. A combination has
@@ -136,9 +135,7 @@ def _breaks(snapshot, n_cells):
         most = max(planned, key=lambda each: each[2])
         lines.append(
             f"**The memory of planning**, even from cells above zero only: {size(most[2])} for {most[0]}, "
-            f"all included. {n_cells / COMBINATIONS / N_VALUES:.0%} of the cells are above zero here; a "
-            "sparse model gains little over a full table then. It gains much where fewer "
-            "are, as in a sample (below)."
+            f"all included: {n_cells / COMBINATIONS / N_VALUES:.0%} of the cells are above zero here."
         )
     lines.append(
         f"**The counts on their way to Python**: {size(BYTES_PER_CELL * n_cells)} as arrays, and as much "
@@ -161,14 +158,10 @@ def _plan(snapshot, n_cells):
     per_region = n_cells / N_REGIONS
     return f"""
 - **Count on a cluster.** `--engine spark` counts where the records are; only the cells come back.
-- **Estimate from a sample.** A plan is made from the distribution, not from the records, and the error of the
-  model goes through every bound. One record in {SAMPLE} gives {number(int(sampled))} cells{memory}; what is
-  rare in it is never relied on.
-- **Plan by region.** No useful class crosses a border between regions. With {N_REGIONS} regions, each has
-  {number(int(per_region))} cells, and every region can be planned by itself, with a share of the failure
-  that is allowed: the shares add up to what is promised. Memory falls by the number of regions, and they
-  can be planned side by side.
-- **Generalize first.** Three digits of the postal code, or ages in steps of five, before anything is
-  planned: a hierarchy does this, and most combinations of a nation are too rare to stay whole in any
-  plan.
+- **Estimate from a sample.** One record in {SAMPLE} gives {number(int(sampled))} cells{memory}. A certificate
+  does not depend on the model.
+- **Plan by region.** With {N_REGIONS} regions, each has {number(int(per_region))} cells and a share of the
+  failure that is allowed: the shares add up to what is promised.
+- **Generalize first**, to three digits of the postal code or ages in steps of five: most combinations of a
+  nation are too rare to stay whole in any plan.
 """
