@@ -48,7 +48,8 @@ The machine was busy when this page was made, so that only
 {self.size["scale"] / usual:.0%} of the usual number of records was drawn; with few, everybody loses more."""
         return f"""
 Three owners publish tables about people, some of whom are with several owners; then everything that was
-published is linked. How many people are given away, and what are the tables still worth? {len(self.names)} real tables, {self.size["seeds"]} draws of each. Numbers are
+published is linked. How many people are given away, and what are the tables still worth?
+{len(self.names)} real tables, {self.size["seeds"]} draws of each. Numbers are
 means over the draws, behind ± half the width of their 95 % t interval. None is typed by hand.
 
 In every draw people are split anew: {owners[0]}, {owners[1]} and {owners[2]} records for the owners and
@@ -167,8 +168,8 @@ people of their own countries.
 - **{LEDGER}**: a plan for three owners who publish one after the other, in an order drawn at random.
 - **{ALONE}**: a certified plan for one release.\
 {moving if self._has("elldelta, moving") else ""}
-- **common recoding**: one level for every column, the same for all owners: what loses least in the history for
-  a least number of values per class. Owners leave out classes with fewer.
+- **common recoding**: one level for every column, the same for all owners: what loses least in the history
+  for a least number of values per class. Owners leave out classes with fewer.
 - **Mondrian (anonypyx)** and **anjana**: each owner by itself, for several ℓ and k. anjana may leave out 5 %
   of the records and gets the levels of the common recoding; Mondrian takes short columns and those without an
   order as categories. Both were written again in arrays, because twenty draws would take the peers' programs

@@ -3,7 +3,7 @@
 from benchmarks._words import NOTICE, facts, grown, number, page, seconds, share, significant, size, table
 
 FINE = "120,000 combinations"
-UNCHANGED = "only checks: the table is diverse as it is"
+UNCHANGED = "only checks"
 LIMITS = {
     "tables": "Tables of records, beside DuckDB's own COPY and GROUP BY",
     "audit": "Audits by labels alone, beside the bare GROUP BY of all releases",
@@ -242,15 +242,16 @@ does little harm there; nothing promises that they do. [The arena](arena.md) mea
 
 
 def _work_table(snapshot, topic, quantity="records"):
-    rows = []
+    """Processor time and peak memory: a row per tool, a column per table."""
+    cells = {}
     for row in facts(snapshot, "linking" if topic == "attacking" else topic, topic):
-        what = number(row[quantity]) + (f", {FINE}" if row.get("fine") else "")
-        tool = TOOLS.get(row["tool"], row["tool"]) + (f", which {UNCHANGED}" if row.get("unchanged") else "")
-        if "seconds" in row:
-            rows.append((tool, what, seconds(row["seconds"]), size(row["peak_bytes"])))
-        else:
-            rows.append((tool, what, row["problem"], ""))
-    return table(("Tool", quantity, "processor time", "peak memory"), rows)
+        what = f"{number(row[quantity])} {quantity}" + (f", {FINE}" if row.get("fine") else "")
+        used = f"{seconds(row['seconds'])}, {size(row['peak_bytes'])}" if "seconds" in row else row["problem"]
+        tool = cells.setdefault(TOOLS.get(row["tool"], row["tool"]), {})
+        tool[what] = f"{used}, {UNCHANGED}" if row.get("unchanged") else used
+    columns = list(dict.fromkeys(what for tool in cells.values() for what in tool))
+    rows = [(name, *(tool.get(what, "") for what in columns)) for name, tool in cells.items()]
+    return table(("Processor time, peak memory", *columns), rows)
 
 
 def _linking_table(snapshot):
@@ -327,13 +328,13 @@ plans, probabilistic ones, and certified ones for a chance of 0.1 per class. Mor
 better.
 """
     yield "![Classes and NCP of plans: paper, probabilistic, certified](performance/quality.svg)"
-    rows = []
+    cells = {}
     for row in facts(snapshot, "quality", "quality"):
-        found = (
-            ("impossible", "") if row["classes"] is None else (number(row["classes"]), f"{row['ncp']:.3f}")
-        )
-        rows.append((row["population"], row["kind"], *found))
-    yield table(("Population", "plan", "classes", "NCP"), rows)
+        found = "impossible" if row["classes"] is None else f"{number(row['classes'])}, {row['ncp']:.3f}"
+        cells.setdefault(row["population"], {})[row["kind"]] = found
+    kinds = list(dict.fromkeys(kind for found in cells.values() for kind in found))
+    rows = [(name, *(found.get(kind, "") for kind in kinds)) for name, found in cells.items()]
+    yield table(("Classes, NCP", *kinds), rows)
 
 
 def _again():
