@@ -21,9 +21,9 @@ from benchmarks._arena_methods import LEAST_OWNER, MERGE_RISK
 from benchmarks._merging_by_search import merged_by_search
 from benchmarks._publishing import draw_heights
 from elldelta.core.certificate import certify
-from elldelta.core.hull_loss import HullLoss
 from elldelta.core.moving import RHO, Q, move_up
 from elldelta.core.partition import Partition
+from elldelta.core.utility import HullLoss
 from elldelta.errors import RefusedError
 from elldelta.plan.planner import plan
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elldelta.core.hull_loss import HullLoss
 from elldelta.core.moving import RHO, Q, move_up
 from elldelta.core.several import AnyCertificate, certify
+from elldelta.core.utility import HullLoss
 
 
 def draw_heights(rng, n_leaves, rho=RHO, q=Q):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from elldelta.core.box_tree import LEAF, BoxTree
+from elldelta.core.movers import clean_cut
 from elldelta.core.moving import move_up
 from elldelta.core.several import certify
-from elldelta.core.tiling import clean_cut
 from elldelta.errors import RefusedError
 
 

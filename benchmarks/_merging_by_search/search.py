@@ -8,8 +8,8 @@ from benchmarks._merging_by_search.demands import Demands, Shape, lacking_of_eac
 from benchmarks._merging_by_search.regroup import regroup
 from benchmarks._merging_by_search.unions import Groups, merge_groups, weigh_box
 from elldelta.core.certificate import certify
-from elldelta.core.hull_loss import HullLoss
 from elldelta.core.partition import Partition
+from elldelta.core.utility import HullLoss
 
 NEVER = 1e9
 """A price of leaving records out at which none is left out that can be published."""

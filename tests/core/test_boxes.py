@@ -4,12 +4,12 @@ from tests.oracles import boxes as oracle
 from tests.planned import make_boxes as boxes
 from tests.switch import quick_or_all
 
+from elldelta.core.box_tree import CutTree
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import greedy
 from elldelta.core.sample_size import smallest_p
-from elldelta.core.tiling import CutTree
 from elldelta.errors import DataError, ParameterError, RefusedError
 
 CRITERIA = {

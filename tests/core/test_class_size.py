@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elldelta.core.class_size import least_mass, shortfalls_upper
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound, holds, witness_masses
 from elldelta.core.generalize.boxes import boxes
+from elldelta.core.occupancy import least_mass, shortfalls_upper
 from elldelta.errors import RefusedError
 
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elldelta as ed
-from elldelta.core.distribution import JointDistribution
-from elldelta.core.rungs import floored, ladder, rungs_below
+from elldelta.core.distribution import JointDistribution, ladder, rungs_below
 from elldelta.plan.consistency import sharp_failures
 from elldelta.plan.plan import Plan
 from elldelta.schema.schema import Schema
@@ -39,7 +38,9 @@ def test_a_larger_class_never_tells_less(counts):
 
 def test_both_forms_of_a_table_are_rounded_alike():
     table = np.array([[3, 9, 0], [50, 61, 100]])
-    assert floored(JointDistribution.from_counts(table)).mass.tolist() == [[0, 5, 0], [50, 60, 95]]
+    assert JointDistribution.from_counts(table).rounded_down(1).mass.tolist() == [[0, 5, 0], [50, 60, 95]]
+    sparse = JointDistribution.from_cells([0, 2, 5], [0, 1, 0, 1, 2], [3, 9, 50, 61, 100], 3)
+    assert sparse.rounded_down(1).mass.cells.tolist() == [5, 50, 60, 95]
 
 
 @pytest.fixture(scope="module")

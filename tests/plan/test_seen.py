@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import elldelta as ed
 from elldelta.core.partition import Partition
+from elldelta.plan.classes import FEWER, seen_ranges
 from elldelta.plan.plan import Plan
-from elldelta.plan.seen import FEWER, seen_ranges
 from elldelta.schema.column import Column
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Schema

@@ -44,6 +44,13 @@ BLOCK = 1 << 21
 """Cells that are written out at a time when sparse rows are read block by block (16 MiB)."""
 
 
+STEP = 5
+"""The distance of the lowest rungs (`ladder`)."""
+
+SHARE = 0.1
+"""The distance of higher rungs, as a share."""
+
+
 class SparseRows(NamedTuple):
     """A table of which only the cells above zero are stored, row after row; all arrays are read-only.
 
@@ -154,11 +161,6 @@ class JointDistribution:
         return int(self.mass.shape[1])
 
     @property
-    def n_cells(self) -> int:
-        """The cells that are stored: all of them, or those above zero."""
-        return int(self.mass.size) if isinstance(self.mass, np.ndarray) else int(self.mass.cells.size)
-
-    @property
     def is_counted(self) -> bool:
         """Whether the table holds integer counts, so that sums are exact."""
         return bool(self.mass.dtype.kind == "i")
@@ -198,10 +200,6 @@ class JointDistribution:
         """p_1 >= p_2 >= ...: P_S sorted from large to small."""
         return frozen(np.sort(self.value_marginal)[::-1])
 
-    def probability(self, mass: Any) -> Any:  # noqa: ANN401 (a scalar or an array, as given)
-        """Turns a mass (a sum of cells) into a probability."""
-        return mass / self.total
-
     def threshold(self, p: float) -> float:
         """The smallest mass that counts as probability p, within `RELATIVE_TOLERANCE`.
 
@@ -222,13 +220,6 @@ class JointDistribution:
             sums[holds_any] = np.add.reduceat(self.mass.cells, self.mass.offsets[:-1][holds_any])
         return sums
 
-    def column(self, value: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """The rows that may hold a value, and its mass in each of them."""
-        if not isinstance(self.mass, SparseRows):
-            return np.arange(self.n_quasi_identifiers), self.mass[:, value]
-        places = np.flatnonzero(self.mass.values == value)
-        return np.searchsorted(self.mass.offsets, places, side="right") - 1, self.mass.cells[places]
-
     def generalized(self, partition: Partition) -> JointDistribution:
         """P(C, S): the rows added up class by class; sparse where the rows are and the classes are many."""
         if partition.n_quasi_identifiers != self.n_quasi_identifiers:
@@ -248,6 +239,16 @@ class JointDistribution:
         if keeps.all():
             return self
         return JointDistribution(kept_cells(table, keeps), self.total, slices=self.slices)
+
+    def rounded_down(self, fewest: int) -> JointDistribution:
+        """Counts at the rung below, and none of those that are smaller than `fewest`: shares grow nowhere."""
+        distribution = self.without_below(max(fewest, STEP))
+        table = distribution.mass
+        if isinstance(table, SparseRows):
+            lower: MassTable = table._replace(cells=frozen(rungs_below(table.cells), np.int64))
+        else:
+            lower = rungs_below(table)
+        return JointDistribution(lower, self.total, slices=self.slices)
 
     def dense_blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """The rows as dense arrays that fit into memory, one after the other, each with its first row."""
@@ -271,6 +272,25 @@ class JointDistribution:
         for start, block in self.dense_blocks():
             found[start : start + len(block)] = np.partition(block, first, axis=1)[:, first:]
         return found
+
+
+def ladder(largest: float) -> NDArray[np.int64]:
+    """The counts that a plan may tell: rungs from 0 until one is not below the largest count.
+
+    Multiples of 5 up to about 50, then steps of about a tenth, so that none of them is anybody's own. The
+    rung below a count is on the safe side: a value that was less frequent is missing more often.
+    """
+    rungs = [0]
+    while rungs[-1] < max(1.0, largest):
+        rungs.append(rungs[-1] + max(STEP, round(SHARE * rungs[-1] / STEP) * STEP))
+    return np.array(rungs, dtype=np.int64)
+
+
+def rungs_below(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Of every count the highest rung that is not above it."""
+    rungs = ladder(float(counts.max(initial=0)))
+    found: NDArray[np.int64] = rungs[np.searchsorted(rungs, counts, side="right") - 1]
+    return found
 
 
 def take_rows(table: MassTable, rows: NDArray[np.intp]) -> MassTable:

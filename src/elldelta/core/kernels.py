@@ -41,11 +41,6 @@ def compiled(function: Function) -> Function:
         return numba.njit(nogil=True)(function)  # type: ignore[return-value]
 
 
-def n_processors() -> int:
-    """How many processors this process may use, or as many as the compiler was told to."""
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-
-
 def add_row(table: MassTable, row: int, sums: NDArray[Any], line: int) -> None:
     """Adds one row of a table to a line of dense sums. For compiled code, which reads either form so.
 

@@ -21,7 +21,6 @@ import numpy as np
 from elldelta.core.distribution import JointDistribution, SparseRows, take_rows
 from elldelta.core.generalize.boxes import EFFORT, boxes, loss_of_boxes
 from elldelta.core.occupancy import ClassFailures, class_failures_upper
-from elldelta.core.tiling import clean_cut
 from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -29,11 +28,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.core.box_tree import BoxTree
+    from elldelta.core.box_tree import BoxTree, CutTree
     from elldelta.core.distribution import MassTable
     from elldelta.core.generalize.bounds import BoundResult, SharpBound
     from elldelta.core.partition import Partition
-    from elldelta.core.tiling import CutTree
 
 MAX_WORSE_SETS = 2
 """So many larger sets of witnesses may be worse before the search for one ends."""
@@ -68,6 +66,29 @@ def ranges_of(
             is_below = fixed_highs[classes, cut[0]] <= cut[1]
             pending += [classes[~is_below], classes[is_below]]
     return found
+
+
+def clean_cut(lows: NDArray[np.int64], highs: NDArray[np.int64]) -> tuple[int, int] | None:
+    """A cut between boxes that goes through none of them, as even as there is one: attribute, last position.
+
+    Args:
+        lows: First positions, boxes x attributes.
+        highs: Last positions, inclusive.
+    """
+    n_boxes = lows.shape[0]
+    best: tuple[int, int, int] | None = None
+    for attribute in range(lows.shape[1] if n_boxes > 1 else 0):
+        ends, starts = np.sort(highs[:, attribute]), np.sort(lows[:, attribute])
+        # After the i-th smallest end nothing may be open: then just i + 1 boxes have begun.
+        n_begun = np.searchsorted(starts, ends, side="right")
+        clean = np.flatnonzero(n_begun == np.arange(1, n_boxes + 1))
+        clean = clean[clean < n_boxes - 1]
+        if clean.size:
+            middle = int(clean[np.argmin(np.abs(2 * (clean + 1) - n_boxes))])
+            uneven = abs(2 * (middle + 1) - n_boxes)
+            if best is None or uneven < best[0]:
+                best = uneven, attribute, int(ends[middle])
+    return None if best is None else best[1:]
 
 
 @dataclass(frozen=True, eq=False)

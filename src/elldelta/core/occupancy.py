@@ -1,4 +1,4 @@
-"""How many sensitive values classes miss: the class failures of Theorems C, D' and E.
+"""How many sensitive values classes miss, and records: the class failures of Theorems C, D' and E, and k.
 
 All functions return upper bounds, rounded up, with a relative accuracy of about 1e-9 down to 1e-300. The
 statements and proofs are in `docs/theory/sharper.md`.
@@ -20,7 +20,7 @@ from elldelta.errors import DistributionError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.distribution import MassTable
 
@@ -43,6 +43,9 @@ FEWEST_FOR_POISSON = 30
 
 FEW_CLASSES = 256
 """Up to so many classes each may choose its own lambda."""
+
+ROUND_UP = 1.0 + 1e-9
+"""The relative error of the library's binomial tails is far below that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,3 +172,51 @@ def count_chances(chances: Iterable[float], most: int) -> NDArray[np.float64]:
         found[1:] = found[1:] * (1.0 - chance) + found[:-1] * chance
         found[0] *= 1.0 - chance
     return found
+
+
+def shortfalls_upper(masses: ArrayLike, n_records: int, k: int) -> NDArray[np.float64]:
+    """P(Bin(N, m) < k) for classes of these probabilities, rounded up; 0 for k = 1, which asks nothing.
+
+    A class of probability m holds Bin(N, m) of N records. One with records, but fewer than k, is not
+    published; one without any is nobody's. The chance of fewer than k, none among them, is on the safe side.
+
+    Args:
+        masses: m, or lower bounds on it: the chance falls with m.
+        n_records: N, or a lower bound on it.
+        k: The fewest records of a class.
+
+    >>> shortfalls_upper([0.5, 1.0], 2, 2).round(6).tolist()
+    [0.75, 0.0]
+    """
+    shares = np.clip(np.asarray(masses, dtype=np.float64), 0.0, 1.0)
+    if k <= 1:
+        return np.zeros(shares.shape)
+    from scipy.stats import binom
+
+    chances: NDArray[np.float64] = np.minimum(1.0, binom.cdf(k - 1, n_records, shares) * ROUND_UP)
+    return chances
+
+
+def least_mass(n_records: int, k: int, limit: float, *, per_class: bool) -> float:
+    """The smallest probability of a class that seldom enough holds fewer than k records; more than 1 if none.
+
+    Args:
+        n_records: N.
+        k: The fewest records of a class.
+        limit: The largest chance of a class, or of all classes together: there are at most 1 / m of them.
+        per_class: Which of the two it is.
+    """
+    if k <= 1:
+        return 0.0
+
+    def is_enough(mass: float) -> bool:
+        chance = float(shortfalls_upper(mass, n_records, k))
+        return chance <= (limit if per_class else limit * mass)
+
+    low, high = 0.0, 1.0
+    if not is_enough(high):
+        return 2.0
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high

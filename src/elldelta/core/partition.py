@@ -118,7 +118,8 @@ class Partition:
     def snapped_p(self, distribution: JointDistribution, ell: int) -> float:
         """The largest p for which every class has ell cells >= p: min over classes of the ell-th cell."""
         ell = check_ell(ell, distribution.n_values)
-        return float(distribution.probability(distribution.generalized(self).largest_cells(ell)[:, 0].min()))
+        smallest = distribution.generalized(self).largest_cells(ell)[:, 0].min()
+        return float(smallest / distribution.total)
 
     def is_admissible(self, distribution: JointDistribution, ell: int, p: float) -> bool:
         """Whether every class has at least ell cells with P(c, s) >= p (within the tolerance)."""

@@ -1,7 +1,7 @@
 """Random rounding: a model whose counts are near the true ones, and that may be asked any question.
 
-A count lies between two rungs of a ladder (`elldelta.core.rungs`). It goes to one of them at random, to the
-nearer one more likely, so that it is right on average and so are sums of many.
+A count lies between two rungs of a ladder (`elldelta.core.distribution`). It goes to one of them at random,
+to the nearer one more likely, so that it is right on average and so are sums of many.
 What is computed from the rounded counts, however often, tells no more about a count than its rung does.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.rungs import ladder
+from elldelta.core.distribution import ladder
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model
 

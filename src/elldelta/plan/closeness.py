@@ -17,8 +17,8 @@ from elldelta.core.closeness import (
     public_references,
     total_reference,
 )
+from elldelta.core.distribution import rungs_below
 from elldelta.core.generalize.bounds import ClosenessBound
-from elldelta.core.rungs import rungs_below
 from elldelta.errors import ParameterError
 from elldelta.parameters import ClosenessTo
 

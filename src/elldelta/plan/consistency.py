@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.class_size import shortfalls_upper
 from elldelta.core.distribution import JointDistribution, SparseRows
 from elldelta.core.generalize.bounds import SharpBound
-from elldelta.core.occupancy import class_failures_upper, count_chances
+from elldelta.core.occupancy import class_failures_upper, count_chances, shortfalls_upper
 from elldelta.core.sample_size import union_bound
 from elldelta.errors import ParameterError
 from elldelta.plan.movers import common_of

@@ -10,8 +10,7 @@ from elldelta.core.generalize.boxes import position_weights
 from elldelta.core.movers import CommonWitnesses, common_boxes, common_witnesses, ranges_of
 from elldelta.engines.task import part
 from elldelta.errors import InternalError, ParameterError
-from elldelta.plan.classes import Boxes
-from elldelta.plan.seen import lengths_of
+from elldelta.plan.classes import Boxes, lengths_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -27,9 +27,17 @@ from elldelta.files import (
 from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Displayed
 from elldelta.parameters import PLAN_KINDS, Movers, PlanKind
-from elldelta.plan.classes import Boxes, Classes, Runs, class_labels, classes_from_dict
+from elldelta.plan.classes import (
+    Boxes,
+    Classes,
+    Runs,
+    class_labels,
+    classes_from_dict,
+    clipped,
+    lengths_of,
+    whole_ranges,
+)
 from elldelta.plan.closeness import Closeness
-from elldelta.plan.seen import clipped, lengths_of, whole_ranges
 from elldelta.plan.several import (
     check_faces,
     face_from_dict,
@@ -48,9 +56,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.certificate import CertificateTerms
-    from elldelta.core.hull_loss import HullLoss
     from elldelta.core.several import Terms
-    from elldelta.core.utility import Utility
+    from elldelta.core.utility import HullLoss, Utility
     from elldelta.model.model import Model
 
 FORMAT_VERSION = 1
@@ -240,7 +247,7 @@ class Plan(Displayed):
     @cached_property
     def hull_loss(self) -> HullLoss:
         """Where the classes lie, weighed by what the plan expects in them, not by an owner's records."""
-        from elldelta.core.hull_loss import HullLoss
+        from elldelta.core.utility import HullLoss
 
         lows, highs = clipped(self.seen, self.classes.hulls(self.schema))
         return HullLoss(lows, highs, lengths_of(self.seen), self.masses_lower)

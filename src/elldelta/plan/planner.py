@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.distribution import RELATIVE_TOLERANCE
+from elldelta.core.distribution import RELATIVE_TOLERANCE, ladder
 from elldelta.core.generalize.bounds import SharpBound, fewest_records, refuse_if_impossible
 from elldelta.core.generalize.boxes import EFFORT, boxes, position_weights
 from elldelta.core.like_values import largest_of_each
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy
-from elldelta.core.rungs import floored, ladder
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
 from elldelta.engines.task import computed
 from elldelta.errors import RefusedError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model
 from elldelta.pages.charts import check_picture, write_picture
-from elldelta.plan.classes import Boxes, Runs
+from elldelta.plan.classes import Boxes, Runs, lengths_of, seen_ranges
 from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.root import failing_root, root_distance_risk, root_failure_upper
-from elldelta.plan.seen import lengths_of, seen_ranges
 from elldelta.plan.several import check_choices, together, wish_of
 from elldelta.plan.wish import USUAL_DELTA, Wish, check_noisy, checked_by, plan_groups, promised_ell
 from elldelta.plan.words import rounded_up
@@ -382,7 +380,7 @@ class Planner:
 
     def _rounded(self, classes: JointDistribution) -> JointDistribution:
         """P of classes as a plan tells it: counts rounded down."""
-        return classes if self.model.noise else floored(classes, self.wish.fewest_past)
+        return classes if self.model.noise else classes.rounded_down(self.wish.fewest_past)
 
     def _shown(self, partition: Partition) -> JointDistribution:
         """P of the classes."""

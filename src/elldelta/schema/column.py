@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import ArrayLike, NDArray
 
-    from elldelta.core.tiling import CutTree
+    from elldelta.core.box_tree import CutTree
 
 NullPolicy = Literal["category", "refuse", "suppress"]
 

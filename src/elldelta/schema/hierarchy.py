@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.tiling import CutTree
+from elldelta.core.box_tree import CutTree
 from elldelta.errors import SchemaError
 from elldelta.schema import labels
 from elldelta.schema.domains import UNKNOWN, Categories, Dates, Domain, Integers

@@ -6,7 +6,7 @@ import numpy as np
 from tests.agency.server.service import POPULATION, Service, make_model, model_file
 
 from elldelta.agency.server.services.populations import draw_classes
-from elldelta.core.rungs import SHARE, STEP, ladder
+from elldelta.core.distribution import SHARE, STEP, ladder
 from elldelta.model import model_from_bytes, rounded
 
 

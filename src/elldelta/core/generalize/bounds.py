@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.checks import MOST_RECORDS, check_ell, check_releases, check_whole
-from elldelta.core.class_size import least_mass, shortfalls_upper
-from elldelta.core.occupancy import class_failures_upper, no_witnesses
+from elldelta.core.occupancy import class_failures_upper, least_mass, no_witnesses, shortfalls_upper
 from elldelta.core.partition import Partition
-from elldelta.core.rungs import floored
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
@@ -98,7 +96,7 @@ class SharpBound:
             That a class is too small or too far away is about the whole release.
         fewest_past: Where masses are counts of people: rarer values of a class do not count, as no plan names
             them.
-        rounds_down: Whether others count as a plan tells them, rounded down (`elldelta.core.rungs`).
+        rounds_down: Whether others count as a plan tells them, rounded down (`elldelta.core.distribution`).
     """
 
     ell: int
@@ -154,7 +152,7 @@ class SharpBound:
     def counted(self, classes: JointDistribution) -> JointDistribution:
         """What counts of classes."""
         if self.rounds_down:
-            return floored(classes, self.fewest_past)
+            return classes.rounded_down(self.fewest_past)
         return classes.without_below(self.fewest_past)
 
     def total(self, failures: NDArray[np.float64]) -> float:

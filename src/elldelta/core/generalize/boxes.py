@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.box_tree import BoxTree
+from elldelta.core.box_tree import BoxTree, check_positions
 from elldelta.core.checks import check_whole
-from elldelta.core.distribution import frozen, take_rows, with_floats
+from elldelta.core.distribution import frozen, ladder, take_rows, with_floats
 from elldelta.core.generalize.bounds import K_SHARE, ClosenessBound, keeps, refuse_if_impossible
 from elldelta.core.partition import Partition, hulls_by_group
-from elldelta.core.rungs import ladder
-from elldelta.core.tiling import check_positions
 from elldelta.errors import InternalError, ParameterError
 
 if TYPE_CHECKING:
@@ -29,9 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from elldelta.core.box_tree import CutTree
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import Bounds
-    from elldelta.core.tiling import CutTree
 
 FLOORS = (0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
 """Shares of the budget up to which the failure that a cut adds counts as nothing; the best result is kept."""

@@ -15,6 +15,7 @@ import heapq
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+import numba
 import numpy as np
 
 from elldelta.core.generalize.cuts_kernels import Grid, best_cut
@@ -26,7 +27,7 @@ from elldelta.core.generalize.failure_kernels import (
     failure_of,
     scratch_for,
 )
-from elldelta.core.kernels import add_row, compiled, n_processors
+from elldelta.core.kernels import add_row, compiled
 from elldelta.core.occupancy_kernels import CHECKS
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ class Search(NamedTuple):
     cuts: NDArray[np.float64]  # records x SCORE..FOUND_AT
     spent: NDArray[np.float64]  # one number: the failure of all boxes together
     used: NDArray[np.int64]  # N_RECORDS, N_BOXES, IS_OVER
+
+
+def n_processors() -> int:
+    """How many processors this process may use, or as many as the compiler was told to."""
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 @compiled
