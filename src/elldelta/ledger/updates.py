@@ -331,8 +331,8 @@ class Comparison:
             listed = replace(
                 table, relation=self._people(table), columns=(TableColumn("who", "text"),), n_rows=None
             )
-            parts = [batch.column(0).drop_null().to_pylist() for batch in listed.count_texts(["who"])]
-        erased = self._put(who=pa.array([name for part in parts for name in part], pa.string()))
+            names = [batch.column(0).drop_null().to_pylist() for batch in listed.count_texts(["who"])]
+        erased = self._put(who=pa.array([name for batch in names for name in batch], pa.string()))
         query = state_sql.erased_found(erased, state, self._people(self._counted.table))
         n, n_old, n_now = (int(number[0]) for number in self._fetch(query, 3))
         if n_now:

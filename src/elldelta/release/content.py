@@ -131,7 +131,7 @@ def values_of_schema(schema: Schema, values: Sequence[str | None]) -> list[str |
 def diversities_by_column(schema: Schema, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """How many values, or groups of like values, every class shows of each sensitive column."""
     tables = zip(schema.sensitives, schema.by_column(counts), strict=True)
-    return [class_diversities(own, column.value_groups) for column, own in tables]
+    return [class_diversities(table, column.value_groups) for column, table in tables]
 
 
 def unknown_values(column: Column, name: str, n_values: int) -> DataError:
@@ -181,9 +181,9 @@ def content_digest(
     # so that sorting classes and values by theirs sorts the cells.
     class_order = sorted(range(len(labels)), key=[f"{list(texts)!r}" for texts in labels].__getitem__)
     value_order = sorted(range(len(values)), key=[f"{value!r}, " for value in values].__getitem__)
-    spelt = {text: _spelt(text) for text in {text for texts in labels for text in texts}}
-    class_texts = [f"[{','.join(map(spelt.__getitem__, labels[place]))}," for place in class_order]
-    value_texts = [f"{_spelt(values[place])}," for place in value_order]
+    json_of = {text: _json(text) for text in {text for texts in labels for text in texts}}
+    class_texts = [f"[{','.join(map(json_of.__getitem__, labels[place]))}," for place in class_order]
+    value_texts = [f"{_json(values[place])}," for place in value_order]
     return digest_of_parts(
         _cells(class_texts, value_texts, counts[np.ix_(class_order, value_order)], at_once)
     )
@@ -214,5 +214,5 @@ def _cells(
     yield b"]"
 
 
-def _spelt(value: Any) -> str:  # noqa: ANN401 (plain JSON)
+def _json(value: Any) -> str:  # noqa: ANN401 (plain JSON)
     return canonical_json(value).decode()

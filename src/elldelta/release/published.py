@@ -117,12 +117,12 @@ def read_published(
         raise not_as_described(name, f"{known.count(None)} sets of labels name no class of the manifest.")
     rows = np.array(known, dtype=np.int64)[class_of]
     values = [
-        _positions(column, own, name) + places.start
-        for column, own, places in zip(schema.sensitives, coded, schema.value_slices, strict=True)
+        _positions(column, texts, name) + places.start
+        for column, texts, places in zip(schema.sensitives, coded, schema.value_slices, strict=True)
     ]
     counts = np.zeros((classes.n_classes, schema.n_values), dtype=np.int64)
-    for own in values:
-        np.add.at(counts, (rows, own), n)
+    for positions in values:
+        np.add.at(counts, (rows, positions), n)
     published = Published(name, schema, classes, counts, manifest)
     if published.digest != manifest.content_digest:
         raise not_as_described(name, "Its records are not those that the manifest describes.")

@@ -56,12 +56,13 @@ def is_sliced(
         values: Its value in every sensitive column, numbered among all values.
         n: How often it occurs.
     """
-    parts = list(zip(*ReleaseRows(schema, (), counts).coded(), strict=True))
-    expected = [np.concatenate(column) for column in parts]
-    found = [classes, *(own - places.start for own, places in zip(values, schema.value_slices, strict=True))]
+    batches = zip(*ReleaseRows(schema, (), counts).coded(), strict=True)
+    expected = [np.concatenate(column) for column in batches]
+    positions = zip(values, schema.value_slices, strict=True)
+    found = [classes, *(numbers - places.start for numbers, places in positions)]
     keys = np.zeros(n.size + (expected[0].size if expected else 0), dtype=np.int64)
-    for own, others in zip(found, expected, strict=True):
-        both = np.concatenate([own, others])
+    for pair in zip(found, expected, strict=True):
+        both = np.concatenate(pair)
         # One column at a time, numbered again: numbers stay small.
         _, keys = np.unique(keys * (int(both.max(initial=0)) + 1) + both, return_inverse=True)
     differences = np.zeros(int(keys.max(initial=-1)) + 1, dtype=np.int64)
@@ -96,7 +97,7 @@ def _is_as_made(batches: Iterator[pa.RecordBatch], manifest: Manifest, counts: N
     waiting: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * (1 + len(texts))
     for batch in batches:
         found = [number.classes(batch)]
-        found += [_codes(batch.column(name), own) for name, own in texts.items()]
+        found += [_codes(batch.column(name), known) for name, known in texts.items()]
         while waiting[0].size < batch.num_rows:
             more = next(expected, None)
             if more is None:
@@ -184,8 +185,8 @@ def _codes(column: pa.Array, texts: pa.Array) -> NDArray[np.int64]:
         known: NDArray[np.int64] = np.append(_codes(column.dictionary, texts), _codes(missing, texts))
         found: NDArray[np.int64] = known[_places(column)]
         return found
-    own = pc.index_in(as_text(column), value_set=texts).fill_null(0)
-    codes: NDArray[np.int64] = own.to_numpy().astype(np.int64)
+    places = pc.index_in(as_text(column), value_set=texts).fill_null(0)
+    codes: NDArray[np.int64] = places.to_numpy().astype(np.int64)
     return codes
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from elldelta.schema.schema import Schema
 
 ROWS_AT_ONCE = 1 << 20
-"""Rows that are spelt out at a time: the memory needed does not grow with the release."""
+"""Rows that are written at a time: the memory needed does not grow with the release."""
 
 
 def write_release(
@@ -100,7 +100,7 @@ class ReleaseRows:
         schema: What the columns mean.
         labels: What is shown for every class.
         counts: Records by class and sensitive value; of every column a class has as many.
-        rows_at_once: Rows that are spelt out at a time, if no class of several columns has more.
+        rows_at_once: Rows that are written at a time, if no class of several columns has more.
     """
 
     schema: Schema
@@ -228,7 +228,7 @@ class ReleaseRows:
             start = stop
 
     def _pieces(self) -> Iterator[tuple[_Rows, NDArray[np.int64]]]:
-        """The rows, so many at a time as are spelt out together: different ones, and how often each."""
+        """The rows, so many at a time as are written together: different ones, and how often each."""
         for block in self._blocks():
             n_rows, ends = int(block.n.sum()), np.cumsum(block.n)
             for start in range(0, n_rows, self.rows_at_once):
@@ -236,8 +236,8 @@ class ReleaseRows:
                 first, last = np.searchsorted(ends, [start, stop - 1], side="right").tolist()
                 rows = slice(first, last + 1)
                 lengths = np.minimum(ends[rows], stop) - np.maximum(ends[rows] - block.n[rows], start)
-                own = tuple(values[rows] for values in block.values)
-                yield _Rows(block.classes[rows], own, block.n[rows]), lengths
+                values = tuple(column[rows] for column in block.values)
+                yield _Rows(block.classes[rows], values, block.n[rows]), lengths
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         return (self._batch(rows, lengths) for rows, lengths in self._pieces())
@@ -252,22 +252,22 @@ class ReleaseRows:
         arrays = []
         for column, (codes, values) in zip(self._columns, self._distinct, strict=True):
             # Only the values of these rows: every row group of the file repeats its list of values.
-            own = codes[rows.of(column.place)]
-            used = np.flatnonzero(np.bincount(own + 1, minlength=1)[1:])
+            codes_used = codes[rows.of(column.place)]
+            used = np.flatnonzero(np.bincount(codes_used + 1, minlength=1)[1:])
             # Small numbers are written faster. The last place, which is also -1, is that of a missing value.
             places = np.full(len(values) + 1, -1, dtype=np.min_scalar_type(-len(values) - 1))
             places[used] = np.arange(used.size)
-            repeated = np.repeat(places[own], lengths)
+            repeated = np.repeat(places[codes_used], lengths)
             arrays.append(
                 pa.DictionaryArray.from_arrays(
-                    pa.array(repeated, mask=repeated < 0 if (own < 0).any() else None),
+                    pa.array(repeated, mask=repeated < 0 if (codes_used < 0).any() else None),
                     values.take(pa.array(used)),
                 )
             )
         return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in self._columns])
 
     def _lines(self, rows: _Rows, lengths: NDArray[np.int64]) -> bytes:
-        """Rows as lines of CSV, each spelt once, however often it occurs."""
+        """Rows as lines of CSV, each made once, however often it occurs."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
