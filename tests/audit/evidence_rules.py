@@ -51,20 +51,22 @@ def _of_column(truth, match):
 
 
 @rule(
-    r"Safe (by itself|against linking), in (distinct values and shares|distinct values|shares): (in every class|"
-    r"whichever of the releases somebody is in,) (?:at least (\d+) values are left \((\d+) wanted\))?(?:, and )?"
-    r"(?:shares of linked records stay within ([\d.]+) percentage points of (.*?) \(([\d.]+) allowed\))?\."
+    r"Safe (by itself|against linking), in (distinct values and shares|distinct values|shares): "
+    r"(?:at least (\d+) values are left (in every class|for everybody) \((\d+) were promised\))?(?:, and )?"
+    r"(?:shares of linked records stay within ([\d.]+) percentage points of (.*?) \(([\d.]+) allowed\))?"
+    r"(, even if the attacker knows which releases the person is in)?\."
 )
 def _safe(truth, match):
     column = truth.column
     assert truth.holds
     truth.on(column)
     assert truth.record["holds"] is True
-    assert (match[1] == "by itself") == (match[3] == "in every class") == truth.alone
-    assert (match[4] is not None) == (truth.ell > 1 or not truth.is_near)
+    assert (match[1] == "by itself") == (match[9] is None) == truth.alone
+    assert (match[3] is not None) == (truth.ell > 1 or not truth.is_near)
     assert (match[6] is not None) == truth.is_near
-    if match[4]:
-        assert (int(match[4]), int(match[5])) == (truth.fewest, truth.ell)
+    if match[3]:
+        assert (int(match[3]), int(match[5])) == (truth.fewest, truth.ell)
+        assert (match[4] == "in every class") == truth.alone
     if match[6]:
         assert match[7] == truth.reference_words
         limit = Fraction(str(truth.face.closeness.limit))
@@ -75,7 +77,7 @@ def _safe(truth, match):
         (False, True): "shares",
         (True, True): "distinct values and shares",
     }
-    assert match[2] == says[match[4] is not None, match[6] is not None]
+    assert match[2] == says[match[3] is not None, match[6] is not None]
 
 
 @rule(r" But if everybody whom")
@@ -83,19 +85,16 @@ def _never_a_proviso(truth, match):
     raise AssertionError("Safe, and a question is open.")
 
 
-@rule(
-    r"Not safe: somebody is left with (\d+) of (\d+) values when (the release is read|releases are put side by side)\."
-)
+@rule(r"Not safe: for at least one person only (\d+) (value is|values are) left; (\d+) were promised\.")
 def _too_few(truth, match):
-    assert (int(match[1]), int(match[2])) == (truth.fewest, truth.ell)
+    assert (int(match[1]), int(match[3])) == (truth.fewest, truth.ell)
+    assert (match[2] == "value is") == (truth.fewest == 1)
     assert truth.fewest < truth.ell
     assert truth.record["holds"] is False
-    assert (match[3] == "the release is read") == truth.alone
 
 
 @rule(
-    r"Not safe: shares of linked records differ by up to ([\d.]+) percentage points from (.*?) \(([\d.]+) allowed\) "
-    r"when releases are put side by side\."
+    r"Not safe: shares of linked records differ by up to ([\d.]+) percentage points from (.*?) \(([\d.]+) allowed\)\."
 )
 def _too_far(truth, match):
     assert truth.distance > Fraction(str(truth.face.closeness.limit)) == Fraction(match[3]) / 100
@@ -172,12 +171,12 @@ def is_pair(before, after, pair, digits=2):
         return False
 
 
-@rule(r"No limit on shares was asked for \(closeness\)\.")
+@rule(r"There is no limit on how sure a guess can be; closeness would set one\.")
 def _no_limit(truth, match):
     assert not truth.is_near
 
 
-@rule(r"No limit on shares \(closeness\) was promised\.")
+@rule(r"The plan sets no limit on how sure a guess can be; closeness would\.")
 def _none_promised(truth, match):
     assert not truth.is_near
 

@@ -238,7 +238,9 @@ def test_what_does_not_hold_gets_a_page_that_says_so(hospital, tmp_path):
         (tmp_path / name).write_bytes((hospital / name).read_bytes())
     record = make(hospital, tmp_path / "no", published=[alone])
     assert record["holds"] is False
-    assert record["verdict"].startswith("Not safe: somebody is left with 1 of 2 values")
+    assert record["verdict"].startswith(
+        "Not safe: for at least one person only 1 value is left; 2 were promised."
+    )
     assert record["verdict"] in (tmp_path / "no" / "evidence.html").read_text(encoding="utf-8")
     crate = json.loads((tmp_path / "no" / "ro-crate-metadata.json").read_text())
     assert any(thing.get("description") == record["verdict"] for thing in crate["@graph"])

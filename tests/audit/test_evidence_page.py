@@ -172,7 +172,7 @@ def test_a_sentence_without_a_rule_fails(tmp_path):
     truth = Truth(record, plan, names, published, tmp_path)
     for old, new in (
         ("No ledger was named.", "No ledger was named. It is safe by our standards."),
-        ("values are left (2 wanted)", "values are left (3 wanted)"),
+        ("(2 were promised)", "(3 were promised)"),
         (
             "No release lies above the threshold.",
             "At least one release lies above the threshold. No class of a plan made with --k 12 does.",

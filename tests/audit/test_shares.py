@@ -104,7 +104,7 @@ def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
     assert plain.verdict.startswith("Safe against linking, in distinct values: ")
     assert "At worst one value has 97 % of the linked records" in plain.surest
     assert "the other people of each release are independent draws from the reference" in plain.surest
-    assert "No limit on shares was asked for" in plain.surest
+    assert "There is no limit on how sure a guess can be" in plain.surest
     uniform = pa.table({"age": ["0-4"] * 4, "job": ["q"] * 4, "disease": list(VALUES)})
     both = pa.concat_tables([skewed(97), *[uniform] * 25])
     far = audit([both], ell=4, closeness=0.2, columns=COLUMNS, engine=engine)
@@ -126,7 +126,7 @@ def test_closeness_alone_asks_for_no_number_of_values(engine):
     result = audit([skewed(97), skewed(90)], closeness=0.1, columns=COLUMNS, engine=engine)
     assert result.holds
     assert result.verdict.startswith("Safe against linking, in shares: ")
-    assert "wanted" not in result.verdict
+    assert "asked for" not in result.verdict
 
 
 def test_closeness_to_a_model_compares_with_its_distribution_in_each_place(engine):

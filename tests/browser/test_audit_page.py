@@ -45,7 +45,7 @@ def document(n_releases=3, *, public=False):
         "public": public,
         "ell": 5,
         "holds": False,
-        "verdict": "Not safe: somebody is left with 1 of 5 values when releases are put side by side.",
+        "verdict": "Not safe: for at least one person only 1 value is left; 5 were promised.",
         "surest": "How sure somebody can be, and on what condition. " * 5,
         "closeness": {
             "allowed": 0.2, "reference": "the overall distribution of the releases", "distance": 0.71,

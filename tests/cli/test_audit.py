@@ -64,7 +64,7 @@ def test_releases_of_others_are_explained_and_linked(elldelta, theirs, foreign):
     assert result["memberships"]["unknown"] == 4
     assert [reading["name"] for reading in result["readings"]] == ["shares of linked records", "Bayes' rule"]
     shown = elldelta("audit", *theirs, *foreign, "--ell", "2", code=3).out
-    assert "Not safe: somebody is left with 1 of 2 values" in shown
+    assert "Not safe: for at least one person only 1 value is left; 2 were asked for." in shown
     assert elldelta("audit", *theirs, *foreign, "--ell", "1").code == 0
 
 
@@ -181,7 +181,10 @@ def test_subtraction_fails_an_audit_that_linking_passes(elldelta, described, tmp
     assert "minus" in found["verdict"]
     said = elldelta(*command).out
     assert "Subtraction: possible." in said
-    assert "Say whether it is so with --contained." in " ".join(said.split())
+    assert (
+        "come from one owner, add --series to check what changed. If not, say with --contained whether"
+        in " ".join(said.split())
+    )
     public = elldelta(*command, "--contained", "a.csv,b.csv", "--public", "--json", code=3).json
     assert [public["subtraction"][name] for name in ("status", "groups_below")] == ["found", 10]
     assert not public["subtraction"]["smallest"]
@@ -238,7 +241,7 @@ def test_the_page_tells_everything_without_scripts_or_network(page):
     found = headings(text)
     assert found[0] == (
         1,
-        "Not safe: somebody is left with 1 of 2 values when releases are put side by side.",
+        "Not safe: for at least one person only 1 value is left; 2 were asked for.",
     )
     levels = [level for level, _ in found]
     assert levels.count(1) == 1

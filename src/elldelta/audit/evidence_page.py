@@ -227,7 +227,11 @@ def _inference(record: Mapping[str, Any]) -> list[Block]:
             gain = f"from {percent(reading['share_before'])} to {after}"
             rows.append((reading["name"], largest, gain, reading["condition"]))
         near = linked["closeness"]
-        limit = "No limit on shares (closeness) was promised." if near is None else f"Also, {near['words']}."
+        limit = (
+            "The plan sets no limit on how sure a guess can be; closeness would."
+            if near is None
+            else f"Also, {near['words']}."
+        )
         blocks += [
             *([{"text": of}] if of else []),
             {

@@ -87,6 +87,7 @@ def summarize(
         plans=tuple(sorted({plan for plan in overlay.plans if plan is not None})),
         contents=overlay.contents,
         ell=ell,
+        promised=overlay.promised,
         diversity_min_any=smallest(fewest),
         diversity_min_unknown=fewest_in_union(cells),
         n_values=n_values,

@@ -47,7 +47,7 @@ _WORDS = {
     ),
     *("status", "because"),
     *("public", "holds", "values_hold", "is_exact"),
-    *("reference", "words", "note", "is_complete", "sensitive", "software"),
+    *("reference", "words", "question", "note", "is_complete", "sensitive", "software"),
 }
 _NUMBERS = {
     *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),

@@ -94,6 +94,7 @@ class Audit(Displayed):
         plans: The digests of the plans that the releases follow.
         contents: The digest of what each release holds, where all of them have a manifest.
         ell: The diversity to compare with.
+        promised: The largest diversity that a release promises, or None.
         diversity_min_any: The fewest values left for anybody, whichever of the releases they are in: the
             smallest over every group of the releases. The verdict looks at this one, because linking all of
             them can show that nobody is in all, and say nothing about those who are in some.
@@ -126,6 +127,7 @@ class Audit(Displayed):
     plans: tuple[str, ...]
     contents: tuple[str, ...]
     ell: int
+    promised: int | None
     diversity_min_any: int | None
     diversity_min_unknown: int | None
     n_values: int
@@ -244,29 +246,32 @@ class Audit(Displayed):
         fewest = self.diversity_min_any
         if fewest is None:
             return "There is nobody in these releases, so nothing can be learned from them."
-        alone = len(self.releases) == 1
-        when = "the release is read" if alone else "releases are put side by side"
-        broken = []
+        wanted = f"{self.ell} were {'promised' if self.ell == self.promised else 'asked for'}"
+        alone, broken = len(self.releases) == 1, []
         if fewest < self.ell:
-            broken.append(f"somebody is left with {fewest} of {self.ell} values when {when}")
+            left = "1 value is" if fewest == 1 else f"{fewest} values are"
+            broken.append(f"for at least one person only {left} left; {wanted}")
         elif not self.values_hold and self._worst_series is not None:
             broken.append(self._worst_series.words(self.ell))
         elif not self.subtraction.holds:
             broken.append(self.subtraction.isolates)
         if self.closeness is not None and not self.closeness.holds:
-            broken.append(f"{self.closeness.words} when {when}" if not broken else self.closeness.words)
+            broken.append(self.closeness.words)
         if any(owner.people_far for owner in self.series):
             far = max(owner.distance or 0.0 for owner in self.series)
             broken.append(f"those who came, went or stayed are up to {percent(far)} from the reference")
         if broken:
             return f"Not safe: {'; and '.join(broken)}."
-        kept = [f"at least {fewest} values are left ({self.ell} wanted)"] if self._asks_for_values else []
+        where = "in every class" if alone else "for everybody"
+        kept = [f"at least {fewest} values are left {where} ({wanted})"] if self._asks_for_values else []
         kept += [] if self.closeness is None else [self.closeness.words]
         sense = "shares" if not self._asks_for_values else "distinct values"
         sense += " and shares" if self._asks_for_values and self.closeness is not None else ""
-        where = "in every class" if alone else "whichever of the releases somebody is in,"
         safe = (
-            f"Safe {'by itself' if alone else 'against linking'}, in {sense}: {where} {', and '.join(kept)}."
+            f"Safe by itself, in {sense}: {', and '.join(kept)}."
+            if alone
+            else f"Safe against linking, in {sense}: {', and '.join(kept)}, even if the attacker knows which "
+            "releases the person is in."
         )
         return safe + missing_counts(self.assumptions) + self.subtraction.proviso
 
@@ -296,7 +301,7 @@ class Audit(Displayed):
         alone = len(self.releases) == 1
         words = surest_words(self.readings, self.reference, self.baseline, alone=alone)
         if words and self.closeness is None:
-            words += " No limit on shares was asked for (closeness)."
+            words += " There is no limit on how sure a guess can be; closeness would set one."
         return words
 
     @property
@@ -310,7 +315,7 @@ class Audit(Displayed):
         )
         if self.holds:
             return [
-                *([self.subtraction.ask] if self.subtraction.is_open else []),
+                *filter(None, [self.subtraction.question]),
                 "Keep the classes as they are: the same people under other classes can be subtracted.",
                 before,
             ]

@@ -24,7 +24,7 @@ from elldelta.audit.shares import MOST_WORST, references
 from elldelta.audit.subtraction import IsolatedGroup
 from elldelta.core.diversity import n_groups_left
 from elldelta.core.linkage import distinct_cells
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,7 +118,7 @@ class SeriesResult:
 
     def words(self, ell: int) -> str:
         """What was found where it is too little."""
-        people = f"{self.people_below:,} people" if self.people_below else "people"
+        people = counted(self.people_below, "person", "people") if self.people_below else "people"
         where = f" (at worst between {' and '.join(self.smallest[0].releases)})" if self.smallest else ""
         return (
             f"subtracting releases of one owner from each other leaves {people} who came, went or stayed "

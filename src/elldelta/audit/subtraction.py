@@ -177,10 +177,14 @@ class Subtraction:
         return f"everybody whom {inner} shows in these classes is also in {outer}"
 
     @property
-    def ask(self) -> str:
-        """What to do where subtraction hangs on an answer."""
+    def question(self) -> str:
+        """What to do where subtraction hangs on an answer; empty where it does not."""
+        if not self.is_open:
+            return ""
+        names = ("they",) if self.worst is None else self.worst.releases
         return (
-            f"Say whether {self.condition}; if they are one owner's table before and after, say that instead."
+            f"If {' and '.join(names)} come from one owner, add --series to check what changed. If not, say "
+            f"with --contained whether {self.condition}."
         )
 
     @property
@@ -214,6 +218,7 @@ class Subtraction:
         return {
             **asdict(self),
             "words": self.words,
+            "question": self.question,
             "groups_below": sum(pair.groups_below for pair in pairs),
             "records_below": sum(pair.records_below for pair in pairs),
             "diversity_min": self.diversity_min,

@@ -285,8 +285,7 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
 def _subtraction_in_words(found: dict[str, Any]) -> str:
     n_below = found["groups_below"]
     counted = f" Differences of classes that show so few values: {n_below:,}." if n_below else ""
-    is_open = (found["status"], found["because"]) == ("possible", "unanswered")
-    return f"{found['words']}{counted}" + (" Say whether it is so with --contained." if is_open else "")
+    return f"{found['words']}{counted} {found['question']}".rstrip()
 
 
 def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
