@@ -132,7 +132,8 @@ Under certificates and under a ledger nobody was below ℓ in any of
 Every comparison that a rival wins by more than chance: the interval of the mean difference lies on its side.
 That is so in {sum(map(len, found.values()))} of {sum(len(_measured(item)) for item in self.compared)}. At
 equal promise loss and the error of range queries are compared, at equal loss what the attackers find. A rival
-whose finest setting loses more than {SAME:g} times what we lose is not compared at equal loss.
+whose finest setting loses more than {SAME:g} times what we lose is not compared at equal loss. *As it turned
+out* is the rival's best setting, chosen with hindsight, under which nobody was below ℓ in any draw.
 """
         rows = [(*key, "; ".join(tables)) for key, tables in sorted(found.items())]
         yield table(("Rival", "against", "at", "measure", "table: rival / ours"), rows)
@@ -220,13 +221,6 @@ probability of at most 0.03 or 0.3 after linking; shown is what loses less.
             rows.append((name, *(_pm(row and row["loss"]) for row in least)))
         yield table(("Table", *methods, "the paper"), rows)
         yield """
-### Nobody below ℓ, as it turned out
-
-The loss of each rival at the setting that loses least among those under which nobody was below ℓ in any draw.
-It promises nothing for the next draw, and is chosen with hindsight.
-"""
-        yield self._paired(("unharmed",), LEDGER, ("loss",))
-        yield """
 ### ℓ values in every release by itself
 
 Each rival at the setting that loses least: its loss, and who is below ℓ after linking.
@@ -299,11 +293,9 @@ or a ledger. The paper's promise depends on it, and a common recoding chosen fro
         yield """
 The attacker knows the plan and the rule by which the smallest owner chose its classes, and inverts it: 400
 tables that would show the same counts are drawn for every published class, and each is weighed by how likely
-the rule makes the release under it. Wong et al. (2007) use it to guess somebody's value (minimality), Cohen
-(2022) to guess from which smaller class a record comes (downcoding). *Fixed classes* are the default.
-*Moving* classes go up the plan's tree, with the decoys that every such plan has, or without any, to show what
-they are
-for. *Merging by search* is what the software did before.
+the rule makes the release under it, to guess somebody's value (minimality) or from which smaller class a
+record comes (downcoding). *Fixed classes* are the default. *Moving* classes go up the plan's tree, with
+decoys or, to show what they are for, without. *Merging by search* is what the software did before.
 """
         known = [row for row in self.known if "merged" in row]
         columns = [
