@@ -152,7 +152,7 @@ def fetch(window, seen, folder):
     page = window.page
     window.open("/")
     page.get_by_role("link", name=f"Plan {seen['plan'][7:15]}").first.click()
-    page.get_by_role("heading", name="Take it along").wait_for()
+    page.get_by_role("heading", name="Files").wait_for()
     for link, name in (
         ("Plan file", "plan.json"),
         ("Signature", "plan.json.sig"),
@@ -188,7 +188,7 @@ def report(window, place, records):
     window.open(place)
     window.page.get_by_label("Records that you have now").fill(str(records))
     window.page.get_by_role("button", name="Report").click()
-    window.page.get_by_text("Your number is noted.").wait_for()
+    window.page.get_by_text("Your number is saved.").wait_for()
 
 
 def hospital_tables(plan):
@@ -317,7 +317,7 @@ def test_the_auditor_sees_both_lines_the_refusal_and_that_the_promise_is_kept(st
     assert re.search(r"Refused registrations hospital-c: ", story["auditor's plan"])
     assert "the chain is intact, 3 lines" in story["ledger"]
     assert "Line 2: hospital-b" in story["ledger"]
-    assert "can lose no value any more" in story["ledger"]
+    assert "The ledger is full for" in story["ledger"]
     assert story["verified"]["releases"] == 2
     assert re.search(r"Fewest values left (\d+)", story["audit"])[1] == str(ELL)
     assert "People below 2 0 %" in story["audit"]

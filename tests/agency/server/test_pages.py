@@ -432,7 +432,7 @@ def test_an_owner_sees_its_own_bar_and_only_how_many_others_have_reached_n(pages
     for who in ("agency", "auditor"):
         text = pages.visitors[who].see(f"/plans/{plan.digest}").words
         assert "hospital-x: 4,567 of 1,000, reached" in text
-        assert "1 of 3 owners have reached it" in text
+        assert "1 of 3 owners has reached it" in text
 
 
 def test_a_population_shows_its_shape_and_never_a_count(pages):

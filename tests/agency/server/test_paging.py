@@ -176,7 +176,7 @@ def test_the_page_of_a_plan_tells_how_many_releases_there_are_in_all(crowded):
 
 def test_the_first_page_counts_all_plans_and_shows_all_that_wait(crowded):
     client, agency = visitor(crowded, "client"), visitor(crowded, "agency")
-    assert f"{N + 1} plans count now" in last_page(agency, "/").words
+    assert f"{N + 1} plans are in force" in last_page(agency, "/").words
     for opened in (client, agency):
         page = opened.see("/")
         waiting = [item["href"] for item in page.all("a") if item["href"].startswith("/requests/")]

@@ -114,7 +114,7 @@ def test_pages_show_what_waits(served, owners):
     series = see(served, "agency", f"{plan}/series/a")
     assert "Planned classes withheld 1" in series
     assert "updates line 3" in see(served, "agency", f"{plan}/ledger")
-    assert "published nothing here" in see(served, "client", f"{plan}/series/a")
+    assert "published no table again" in see(served, "client", f"{plan}/series/a")
     for item in told:
         served.put("a", f"{plan}/releases/{item['content_digest']}/state", {"state": "published"})
     assert "1 owner has published a table again" in see(served, "client", "/populations/region")

@@ -181,7 +181,7 @@ def test_pages_name_every_column(service, planned):
         "plan": "ℓ of income 2",
         "plans": "At least 2 values left",
         "ledger": "disease: ℓ 3, income: ℓ 2,",
-        "audit": "of income at least 3 values are left, 2 were promised",
+        "audit": "Of income at least 3 values are left; 2 were promised",
     }
     for name, words in said.items():
         assert words in pages[name].words, (name, pages[name].words)

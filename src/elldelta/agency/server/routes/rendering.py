@@ -33,7 +33,7 @@ from elldelta.agency.server.errors import (
     status_of,
 )
 from elldelta.agency.server.guard import allow_anybody
-from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError
+from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError, counted
 from elldelta.pages.charts import as_svg
 from elldelta.pages.page import environment_of
 from elldelta.plan.words import rounded_up
@@ -277,6 +277,7 @@ def _environment() -> Environment:
     environment = environment_of("elldelta.agency.server")
     environment.filters |= {
         "chance": chance,
+        "counted": counted,
         "small": lambda value: f"{value:.3g}",
         "moment": _moment,
         "iso": lambda value: value.isoformat(timespec="seconds"),

@@ -326,7 +326,7 @@ def set_oidc_subject(agency: Agency, name: str, subject: str) -> None:
         party = find_party(session, name, lock=True)
         other = session.scalars(select(Party).where(Party.oidc_subject == subject)).one_or_none()
         if subject and other is not None and other.id != party.id:
-            raise ConflictError("Somebody else is called that there.", remedy="Check the subject.")
+            raise ConflictError("Another party has this subject.", remedy="Check the subject.")
         party.oidc_subject = subject or None
         session.execute(delete(Login).where(Login.party_id == party.id))
 
