@@ -80,6 +80,16 @@ def test_every_name_in_the_documentation_exists(page):
         resolve(name)
 
 
+PATH_NAME = re.compile(r"`((?:src|tests|benchmarks|docs|deploy|integrations)/[\w./-]+)`")
+
+
+@pytest.mark.parametrize("page", [ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.stem)
+def test_every_path_in_the_documentation_exists(page):
+    made = ("benchmarks/results",)  # by a run of the benchmarks
+    for path in PATH_NAME.findall(page.read_text(encoding="utf-8")):
+        assert path.startswith(made) or (ROOT / path).exists(), path
+
+
 def test_a_name_that_does_not_exist_is_noticed():
     for name in ("elldelta.core.nothing.greedy", "elldelta.paper.best_case"):
         with pytest.raises((AttributeError, ModuleNotFoundError)):
