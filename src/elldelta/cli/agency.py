@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elldelta.errors import FileError, InputError, ParameterError
+from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
     from elldelta.agency.http import AgencyServer, Token
@@ -40,19 +41,13 @@ class Connection:
     ] = None
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            help="A file with your token that only you may read. Without it the variable ELLDELTA_TOKEN "
-            "counts.",
-        ),
+        Doc("A file with your token that only you may read. Without it the variable ELLDELTA_TOKEN counts."),
     ] = None
     insecure_http: Annotated[
         bool,
-        typer.Option(
-            "--insecure-http",
-            help="Allow http:// to another machine: everybody on the way can read your token.",
-        ),
+        Doc("Allow http:// to another machine: everybody on the way can read your token.", panel="Expert"),
     ] = False
-    timeout: Annotated[float, typer.Option(help="Seconds that one attempt may take.")] = 60.0
+    timeout: Annotated[float, Doc("Seconds that one attempt may take.", panel="Expert")] = 60.0
 
     def __post_init__(self) -> None:
         require("Working with the agency's server", "remote")

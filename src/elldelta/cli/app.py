@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from elldelta.cli import output
 from elldelta.cli.options import bundled
 from elldelta.errors import ParameterError
+from elldelta.parameters import Panel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +29,41 @@ app = typer.Typer(
 )
 
 
+_PANELS = (None, *get_args(Panel))
+"""The panels of a command's help in their order; arguments, which have none, come first."""
+
+_PLACEHOLDERS = {bool: "", Path: "FILE", int: "NUMBER", float: "NUMBER", str: "TEXT"}
+"""What stands for a value in the help of a command."""
+
+
+def _describe(option: TyperOption) -> None:
+    """Puts an option into its panel, and says what its value is without a name of Python."""
+    option.rich_help_panel = option.rich_help_panel or "Essential"
+    if option.metavar is None:
+        kind: Any = option.type_descriptor.annotation
+        kind = get_args(kind)[0] if get_origin(kind) is list else kind
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        option.metavar = "|".join(map(str, choices)) if choices else _PLACEHOLDERS[kind]
+
+
 class _Command(TyperCommand):
-    """A command that refuses an option given twice where one value counts: the last would win in silence."""
+    """A command whose options stand in panels, and which refuses one given twice where one value counts."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 (as typer calls it)
+        super().__init__(*arguments, **named)
+        for param in self.params:
+            if isinstance(param, TyperOption):
+                _describe(param)
+            elif isinstance(param, TyperArgument):  # its name tells what it is
+                param.display_type = lambda ctx: ""  # type: ignore[method-assign]
+        self.params.sort(key=lambda param: _PANELS.index(getattr(param, "rich_help_panel", None)))
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:  # noqa: ANN401 (private to typer)
+        """The option that shows this help."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.rich_help_panel, option.metavar = _PANELS[-1], ""
+        return option
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (private to typer)
         """Reads the arguments."""
@@ -79,7 +115,10 @@ def command(
     """Makes a function a command; its docstring is the help, and its bundles of options are spread out."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        home.command(name, cls=_Command, epilog=f"Example: elldelta {example}")(bundled(function))
+        paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+        words = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+        example_line = f"Example: elldelta {example}"
+        home.command(name, cls=_Command, help=words, epilog=example_line)(bundled(function))
         return function
 
     return add

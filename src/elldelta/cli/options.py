@@ -16,14 +16,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from elldelta.cli import output
 from elldelta.errors import ParameterError
 from elldelta.files import CsvFormat
-from elldelta.parameters import Parameter, parameters_of
+from elldelta.parameters import Doc, parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,39 +49,41 @@ def _on_terminal(wanted: bool) -> bool:
     return wanted
 
 
-def said_if_nothing(ell: int | None) -> int | None:
+def note_ell_of_one(ell: int | None) -> int | None:
     """Says that an ell of 1 promises nothing."""
     if ell == 1:
         output.print_note("Note: ell = 1 promises nothing, everybody has one value. Useful are 2 and more.")
     return ell
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Json = Annotated[bool, Doc("Print one JSON object and nothing else.", panel="Expert")]
 Ell = Annotated[
     int,
-    typer.Option("--ell", help="Sensitive values that must be left for everybody.", callback=said_if_nothing),
+    typer.Option("--ell", help="Sensitive values that must be left for everybody.", callback=note_ell_of_one),
 ]
-Delta = Annotated[float, typer.Option("--delta", help="Failure probability of one release, between 0 and 1.")]
-Releases = Annotated[int, typer.Option("--releases", help="How many releases somebody may link together.")]
+Delta = Annotated[float, Doc("Failure probability of one release, between 0 and 1.")]
+Releases = Annotated[int, Doc("How many releases somebody may link together.")]
 ShowValues = Annotated[
     bool,
     typer.Option(
         "--show-values",
         help="Show examples of values outside their domains, on a terminal only: they are personal data.",
+        rich_help_panel="Reading files",
         callback=_on_terminal,
     ),
 ]
 Person = Annotated[
     str | None,
-    typer.Option(
-        "--person",
-        help="The column that tells persons apart, if some have several records: every person counts once "
-        "per sensitive value. It is never published, and stands in no file.",
+    Doc(
+        "The column that tells persons apart, if some have several records: every person counts once per "
+        "sensitive value. It is never published, and stands in no file.",
+        panel="Reading files",
+        metavar="COLUMN",
     ),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is already there.")]
+Overwrite = Annotated[bool, Doc("Replace what is already there.", panel="Expert")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
-Picture = Annotated[Path | None, typer.Option("--picture", help="Also draw it, into a .png or .svg file.")]
+Picture = Annotated[Path | None, Doc("Also draw it, into a .png or .svg file.", panel="Expert")]
 ModelFile = Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")]
 Sources = Annotated[
     list[str] | None,
@@ -91,13 +93,14 @@ Sources = Annotated[
         show_default=False,
     ),
 ]
-SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema that describes the columns.")]
+SchemaFile = Annotated[Path, Doc("The schema that describes the columns.")]
 Hierarchies = Annotated[
     list[str] | None,
-    typer.Option(
-        "--hierarchy",
-        help="A file with groups of the values of a quasi-identifier, such as age=age.csv: one line per "
-        "value, value;group;...;root. May be given several times.",
+    Doc(
+        "A file with groups of the values of a quasi-identifier, such as age=age.csv: one line per value, "
+        "value;group;...;root. May be given several times.",
+        panel="Reading files",
+        metavar="COLUMN=FILE",
     ),
 ]
 
@@ -110,9 +113,9 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in inspect.signature(command).parameters.values():
         kind = bundles.get(parameter.name)
         if kind is None:
-            parameters.append(parameter.replace(annotation=hints[parameter.name]))
-            continue
-        parameters += _field_options(kind)
+            parameters.append(parameter.replace(annotation=_option(parameter.name, hints[parameter.name])))
+        else:
+            parameters += _field_options(kind)
 
     @wraps(command)
     def run(**given: Any) -> None:  # noqa: ANN401 (whatever the options are)
@@ -131,26 +134,28 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
 def _field_options(kind: type[Any]) -> Iterator[inspect.Parameter]:
     """The options of a bundle."""
     hints = get_type_hints(kind, include_extras=True)
-    documented = {parameter.name: parameter for parameter in parameters_of(kind)}
     for field in fields(kind):
-        parameter = documented.get(field.name)
         yield inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name] if parameter is None else option_of(parameter),
+            annotation=_option(field.name, hints[field.name]),
         )
 
 
-def option_of(parameter: Parameter) -> Any:  # noqa: ANN401 (an annotation)
-    """The option of a parameter of the library."""
-    doc = parameter.doc
-    names = [f"--{parameter.name.replace('_', '-')}"] if parameter.kind is bool else []
-    option = typer.Option(*names, help=doc.text, rich_help_panel=doc.panel, metavar=doc.metavar or None)
-    kind = parameter.kind
-    if doc.parse is not None:  # a text here; `_parsed` reads it
-        kind = str if parameter.is_required else str | None
-    return Annotated[kind, option]
+def _option(name: str, hint: Any) -> Any:  # noqa: ANN401 (annotations)
+    """The annotation of an option or argument: made from its `Doc`, if it has one."""
+    kind, *extras = get_args(hint)
+    for doc in extras:
+        if isinstance(doc, Doc):
+            names = [f"--{name.replace('_', '-')}"] if kind is bool else []
+            if doc.parse is not None:  # a text here; `_parsed` reads it
+                kind = str | None
+            option = typer.Option(
+                *names, help=doc.text, rich_help_panel=doc.panel, metavar=doc.metavar or None
+            )
+            return Annotated[kind, option]
+    return hint
 
 
 def _parsed(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -189,9 +194,10 @@ class Csv:
 
     csv: Annotated[
         list[str] | None,
-        typer.Option(
-            help="How CSV files are written: encoding=latin-1 (utf-8 by default), separator=; (found from "
+        Doc(
+            "How CSV files are written: encoding=latin-1 (utf-8 by default), separator=; (found from "
             "the first line by default) or quote=' (by default a double one). May be given several times.",
+            panel="Reading files",
         ),
     ] = None
 
@@ -217,15 +223,17 @@ class Missing:
 
     na: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Texts that stand for a missing value in a column, besides the usual ones (NA, N/A, NULL, "
+        Doc(
+            "Texts that stand for a missing value in a column, besides the usual ones (NA, N/A, NULL, "
             "None, ?, - and their like): vote=99,refused. May be given several times.",
+            panel="Reading files",
         ),
     ] = None
     not_na: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Usual texts that are values in a column: country=NA. May be given several times.",
+        Doc(
+            "Usual texts that are values in a column: country=NA. May be given several times.",
+            panel="Reading files",
         ),
     ] = None
 
@@ -259,10 +267,11 @@ class EngineOptions(Csv):
 
     engine: Annotated[
         str,
-        typer.Option(
-            help="Where the records are counted: duckdb on this machine; spark on this machine, or the "
+        Doc(
+            "Where the records are counted: duckdb on this machine; spark on this machine, or the "
             "master of a cluster (local[2], spark://HOST:PORT, sc://HOST:PORT for Spark Connect); postgres "
             f"at the address in the variable {DATABASE}.",
+            panel="Engine",
         ),
     ] = "duckdb"
 
@@ -298,7 +307,7 @@ class SourceOptions(EngineOptions):
 
     query: Annotated[
         str | None,
-        typer.Option(help="With --engine postgres: read the result of this query instead of a table."),
+        Doc("With --engine postgres: read the result of this query instead of a table.", panel="Engine"),
     ] = None
 
     def source(self, names: list[str] | None) -> list[str] | TableName | Query:

@@ -12,6 +12,7 @@ import typer
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import ParameterError
+from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,9 +27,9 @@ class ReportOptions:
     """What is written besides, and how much is told."""
 
     overwrite: options.Overwrite = False
-    report: Annotated[Path | None, typer.Option(help="Write a page for people, into an .html file.")] = None
+    report: Annotated[Path | None, Doc("Write a page for people, into an .html file.")] = None
     public: Annotated[
-        bool, typer.Option("--public", help="Leave out labels of classes and small counts everywhere.")
+        bool, Doc("Leave out labels of classes and small counts everywhere.", panel="Expert")
     ] = False
 
     def __post_init__(self) -> None:
@@ -54,67 +55,67 @@ def _run(
         ),
     ] = None,
     *,
-    ell: Annotated[
-        int | None, typer.Option(help="Diversity to compare with; by default what was promised.")
-    ] = None,
+    ell: Annotated[int | None, Doc("Diversity to compare with; by default what was promised.")] = None,
     closeness: Annotated[
         float | None,
-        typer.Option(
-            help="How far shares of linked records may be from the reference, in total variation: 0.2 is 20 "
-            "percentage points for any set of values.",
+        Doc(
+            "How far shares of linked records may be from the reference, in total variation: 0.2 is 20 "
+            "percentage points for any set of values."
         ),
     ] = None,
     closeness_to: Annotated[
         str | None,
-        typer.Option(
-            help="The reference: pooled (the overall distribution of the releases, the default), a plan "
+        Doc(
+            "The reference: pooled (the overall distribution of the releases, the default), a plan "
             "(plan.json, whose own closeness is then asked for if none is given) or a model (model.parquet).",
+            panel="Expert",
         ),
     ] = None,
     columns: Annotated[
         Path | None,
-        typer.Option(
-            help="Describes the columns of releases without a manifest: a schema, or a shorter .toml file "
+        Doc(
+            "Describes the columns of releases without a manifest: a schema, or a shorter .toml file "
             "that names them."
         ),
     ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Say how every label is understood, and link nothing.")
-    ] = False,
+    explain: Annotated[bool, Doc("Say how every label is understood, and link nothing.")] = False,
     before: Annotated[
         Path | None,
-        typer.Option(help="A release that is not yet published: may it join the others?"),
+        Doc("A release that is not yet published: may it join the others?"),
     ] = None,
     targets: Annotated[
         Path | None,
-        typer.Option(
-            help="People the adversary looks for: columns named like the quasi-identifiers; a missing column "
+        Doc(
+            "People the adversary looks for: columns named like the quasi-identifiers; a missing column "
             "or an empty cell is unknown. age@2 is the age in the second release, for people who moved.",
+            panel="Expert",
         ),
     ] = None,
     targets_output: Annotated[
         Path | None,
-        typer.Option(help="Put what is left for each target into this .csv or .parquet."),
+        Doc("Put what is left for each target into this .csv or .parquet.", panel="Expert"),
     ] = None,
     contained: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Releases of which one's people are all in the other, such as a.csv,b.csv, or no if there "
+        Doc(
+            "Releases of which one's people are all in the other, such as a.csv,b.csv, or no if there "
             "are none: what subtraction isolates is then found, not only possible. May be given several "
             "times.",
+            panel="Tables published again",
         ),
     ] = None,
     series: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Releases of one owner in the order in which they were published, such as q1.csv,q2.csv: "
+        Doc(
+            "Releases of one owner in the order in which they were published, such as q1.csv,q2.csv: "
             "what does subtracting each from the next show? With --before, those before it. Found without it "
             "where manifests name an owner. May be given several times.",
+            panel="Tables published again",
         ),
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="Counts of past records that linking is compared with."),
+        Doc("Counts of past records that linking is compared with.", panel="Expert"),
     ] = None,
     shown: ReportOptions,
     tables: options.EngineOptions,

@@ -5,25 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import counted
+from elldelta.parameters import Doc
 
 
 @command("check", example="check any_table.csv --qi postal_code,gender,age --sensitive disease")
 def _run(
     sources: options.Sources = None,
     *,
-    qi: Annotated[str, typer.Option(help="The quasi-identifiers, separated by commas.")],
-    sensitive: Annotated[str, typer.Option(help="The sensitive column.")],
+    qi: Annotated[str, Doc("The quasi-identifiers, separated by commas.")],
+    sensitive: Annotated[str, Doc("The sensitive column.")],
     person: options.Person = None,
     groups: Annotated[
         Path | None,
-        typer.Option(
-            help="A file with groups of like sensitive values, one line per value, value;group;...;root: the "
-            "groups of a class are counted, too.",
+        Doc(
+            "A file with groups of like sensitive values, one line per value, value;group;...;root: the "
+            "groups of a class are counted, too."
         ),
     ] = None,
     missing: options.Missing,

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from elldelta.cli import options, output
 from elldelta.cli.app import command
+from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
     from elldelta.model import Model
@@ -21,31 +20,34 @@ class Noise:
 
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            help="Protect the people in the past records: keep only counts with noise, so that nobody can "
+        Doc(
+            "Protect the people in the past records: keep only counts with noise, so that nobody can "
             "tell whether a record was there (differential privacy). Useful are 0.1 to 3; less is safer.",
+            panel="Expert",
         ),
     ] = None
     delta_dp: Annotated[
         float | None,
-        typer.Option(
-            help="With --epsilon: show only combinations whose noisy count is above a threshold, which fails "
+        Doc(
+            "With --epsilon: show only combinations whose noisy count is above a threshold, which fails "
             "with at most this chance, such as 1e-6. For very many records in a domain far too large.",
+            panel="Expert",
         ),
     ] = None
     domains_are_public: Annotated[
         bool,
-        typer.Option(
-            "--domains-are-public",
-            help="With --epsilon, somebody has to say so: the values in the schema are known to everybody, "
+        Doc(
+            "With --epsilon, somebody has to say so: the values in the schema are known to everybody, "
             "declared by hand, or inferred from a public table; not from these records.",
+            panel="Expert",
         ),
     ] = False
     rows_per_person: Annotated[
         int,
-        typer.Option(
-            help="With --epsilon and --person, which then hides persons with all their records: how many of "
+        Doc(
+            "With --epsilon and --person, which then hides persons with all their records: how many of "
             "them are counted at most. More cost more noise.",
+            panel="Expert",
         ),
     ] = 1
 

@@ -11,6 +11,7 @@ from elldelta.cli import options, output
 from elldelta.cli.agency import AgencyKeyFile
 from elldelta.cli.app import command
 from elldelta.errors import ParameterError
+from elldelta.parameters import Doc
 
 
 @command("evidence", example="evidence release.parquet --plan plan.json --about about.toml -o evidence")
@@ -19,26 +20,24 @@ def _run(
         list[Path] | None, typer.Argument(help="Releases that are to be published, with their manifests.")
     ] = None,
     *,
-    plan: Annotated[Path, typer.Option(help="The plan that they follow.")],
-    about: Annotated[
-        Path | None, typer.Option(help="What only people know: a TOML file, see --form.")
-    ] = None,
+    plan: Annotated[Path, Doc("The plan that they follow.")],
+    about: Annotated[Path | None, Doc("What only people know: a TOML file, see --form.")] = None,
     folder: Annotated[
         Path | None, typer.Option("--output", "-o", help="The folder to write; it must not be there.")
     ] = None,
     form: Annotated[
         Path | None,
-        typer.Option(help="Write a form for --about with the plan's columns, and end."),
+        Doc("Write a form for --about with the plan's columns, and end."),
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger that admitted them.")] = None,
+    ledger: Annotated[Path | None, Doc("The ledger that admitted them.", panel="Ledger")] = None,
     published: Annotated[
         list[Path] | None,
-        typer.Option(help="A release that is already published. May be given several times."),
+        Doc("A release that is already published. May be given several times."),
     ] = None,
     agency_key: AgencyKeyFile = None,
     key: Annotated[
         Path | None,
-        typer.Option(help="A private key, a file of mode 600: sign the evidence with it."),
+        Doc("A private key, a file of mode 600: sign the evidence with it.", panel="Expert"),
     ] = None,
     tables: options.EngineOptions,
     json: options.Json = False,

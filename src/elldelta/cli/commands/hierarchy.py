@@ -12,7 +12,7 @@ import typer
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
 from elldelta.errors import ParameterError
-from elldelta.parameters import DateUnit
+from elldelta.parameters import DateUnit, Doc
 
 if TYPE_CHECKING:
     from elldelta.schema.hierarchy import Hierarchy
@@ -29,24 +29,18 @@ _FAMILY = family("hierarchy", "Groups of values, groups of groups, up to a root:
 @command("make", example="hierarchy make --integers 17-90 --widths 5,10,20 -o age.csv", home=_FAMILY)
 def _make(
     target: options.Output,
-    integers: Annotated[
-        str, typer.Option(help="The smallest and the largest number, such as 17-90 or -5..40.")
-    ] = "",
+    integers: Annotated[str, Doc("The smallest and the largest number, such as 17-90 or -5..40.")] = "",
     widths: Annotated[
         str,
-        typer.Option(help="With --integers: widths of the ranges, each a multiple of the last."),
+        Doc("With --integers: widths of the ranges, each a multiple of the last."),
     ] = "5,10,20",
-    start: Annotated[int, typer.Option(help="With --integers: a number at which ranges begin.")] = 0,
-    dates: Annotated[
-        str, typer.Option(help="The first and the last day, such as 2020-01-01..2022-12-31.")
-    ] = "",
+    start: Annotated[int, Doc("With --integers: a number at which ranges begin.", panel="Expert")] = 0,
+    dates: Annotated[str, Doc("The first and the last day, such as 2020-01-01..2022-12-31.")] = "",
     unit: Annotated[
-        DateUnit, typer.Option(help="With --dates: what the leaves are: day, month or year.")
+        DateUnit, Doc("With --dates: what the leaves are: day, month or year.", panel="Expert")
     ] = "day",
-    codes: Annotated[Path | None, typer.Option(help="A text file with one code per line.")] = None,
-    prefix: Annotated[
-        str, typer.Option(help="With --codes: lengths of the prefixes, falling, such as 4,2.")
-    ] = "",
+    codes: Annotated[Path | None, Doc("A text file with one code per line.")] = None,
+    prefix: Annotated[str, Doc("With --codes: lengths of the prefixes, falling, such as 4,2.")] = "",
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:

@@ -11,6 +11,7 @@ from elldelta.cli import options, output
 from elldelta.cli.agency import require
 from elldelta.cli.app import command, family
 from elldelta.errors import ParameterError, counted
+from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,7 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
 @command("verify", example="ledger verify releases.ledger --plan plan.json", home=_FAMILY)
 def _verify(
     ledger: LedgerFile,
-    plan: Annotated[Path | None, typer.Option(help="The plan it must be about.")] = None,
+    plan: Annotated[Path | None, Doc("The plan it must be about.")] = None,
     releases: Annotated[
         list[Path] | None,
         typer.Option(
@@ -77,7 +78,7 @@ def _verify(
     ] = None,
     agency_key: Annotated[
         Path | None,
-        typer.Option(help="The agency's public key: it must have signed the receipt of --release."),
+        Doc("The agency's public key: it must have signed the receipt of --release."),
     ] = None,
     json: options.Json = False,
 ) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
+from elldelta.parameters import Doc
 
 _FAMILY = family("model", "Look at models, compare them, and add them up.")
 
@@ -80,7 +81,7 @@ def _compare(
     newer: Annotated[Path, typer.Argument(help="A model of newer records, with the same schema.")],
     plan: Annotated[
         Path | None,
-        typer.Option(help="A plan: how many of its classes would not pass now."),
+        Doc("A plan: how many of its classes would not pass now."),
     ] = None,
     *,
     drawn: options.Drawn,

@@ -11,6 +11,7 @@ from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import read_text
+from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
 
 @command("worst-case", example="worst-case --values 50 --ell 30 --releases 2")
 def _worst_case(
-    values: Annotated[int, typer.Option(help="Number of sensitive values there are.")],
+    values: Annotated[int, Doc("Number of sensitive values there are.")],
     ell: Annotated[
         str,
-        typer.Option(help="Diversity of the releases: one number, or one per release: 30,35,40."),
+        Doc("Diversity of the releases: one number, or one per release: 30,35,40."),
     ],
-    releases: Annotated[
-        int | None, typer.Option(help="How many releases are linked; 2 if --ell is one number.")
-    ] = None,
+    releases: Annotated[int | None, Doc("How many releases are linked; 2 if --ell is one number.")] = None,
     json: options.Json = False,
 ) -> None:
     """How few values can be left when releases are linked that were each made diverse alone."""
@@ -66,26 +65,24 @@ def _describe_missing(shown: tuple[int, ...], n_values: int) -> str:
     "--ell 10 --beta 0.01 --delta 0.01",
 )
 def _sample_size(
-    quasi_identifiers: Annotated[int, typer.Option(help="Number of combinations of quasi-identifiers.")],
+    quasi_identifiers: Annotated[int, Doc("Number of combinations of quasi-identifiers.")],
     ell: options.Ell,
-    values: Annotated[int | None, typer.Option(help="Number of sensitive values there are.")] = None,
+    values: Annotated[int | None, Doc("Number of sensitive values there are.")] = None,
     marginal: Annotated[
         str,
-        typer.Option(help="How the sensitive values are distributed: uniform, geometric:0.95."),
+        Doc("How the sensitive values are distributed: uniform, geometric:0.95."),
     ] = "uniform",
     marginal_file: Annotated[
-        Path | None, typer.Option(help="A text file with one probability per line.")
+        Path | None, Doc("A text file with one probability per line.", panel="Expert")
     ] = None,
-    p: Annotated[float | None, typer.Option(help="Probability that ell cells of every class reach.")] = None,
-    beta: Annotated[float | None, typer.Option(help="The same as a share of the largest p.")] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="Failure probability of one release.  [default: 0.01]")
+    p: Annotated[
+        float | None, Doc("Probability that ell cells of every class reach.", panel="Expert")
     ] = None,
-    records: Annotated[
-        int | None, typer.Option(help="Solve for delta: what do this many records promise?")
-    ] = None,
+    beta: Annotated[float | None, Doc("The same as a share of the largest p.", panel="Expert")] = None,
+    delta: Annotated[float | None, Doc("Failure probability of one release.  [default: 0.01]")] = None,
+    records: Annotated[int | None, Doc("Solve for delta: what do this many records promise?")] = None,
     eta: Annotated[
-        float, typer.Option(help="An error of the distribution (total variation) the promise must survive.")
+        float, Doc("An error of the distribution (total variation) the promise must survive.", panel="Expert")
     ] = 0.0,
     json: options.Json = False,
 ) -> None:

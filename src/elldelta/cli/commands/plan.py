@@ -171,7 +171,7 @@ def _plan(
 
     ell = by_column(wishes.ell, "--ell", int)
     closeness = by_column(wishes.closeness, "--closeness", float)
-    options.said_if_nothing(ell if isinstance(ell, int) else None)
+    options.note_ell_of_one(ell if isinstance(ell, int) else None)
     wish = Wish(**{**vars(wishes), "ell": promised_ell(ell, closeness), "closeness": closeness})
     groups = options.named_files(hierarchy, "--hierarchy")
     with output.progress_bar("Planning") as progress:

@@ -10,6 +10,7 @@ import typer
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command
 from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def _release(
     sources: options.Sources = None,
     *,
-    plan: Annotated[Path, typer.Option(help="The plan that the agency has sent.")],
+    plan: Annotated[Path, Doc("The plan that the agency has sent.")],
     target: Annotated[Path, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")],
     names: Annotated[
         list[str] | None,
@@ -29,78 +30,90 @@ def _release(
             "--map",
             help="A column or value that is called differently in the plan: ZIP=zip, or sex:female=F for a "
             "value of the plan's column sex. May be given several times.",
+            rich_help_panel="Reading files",
         ),
     ] = None,
     person: options.Person = None,
     quarantine: Annotated[
         Path | None,
-        typer.Option(
-            help="Put records with a value outside its domain into this file instead of refusing. "
+        Doc(
+            "Put records with a value outside its domain into this file instead of refusing. "
             "It holds personal data.",
+            panel="Reading files",
         ),
     ] = None,
     show_values: options.ShowValues = False,
     leave_out: Annotated[
         bool,
-        typer.Option(
-            "--leave-out",
-            help="Leave classes out that do not pass, instead of refusing the table; for plans with fixed "
+        Doc(
+            "Leave classes out that do not pass, instead of refusing the table; for plans with fixed "
             "classes. That a class is missing tells that it did not pass.",
+            panel="Expert",
         ),
     ] = False,
     key: Annotated[
         Path | None,
-        typer.Option(
-            help="For a plan made with --merge-risk: your private key ('elldelta signature key' makes one). "
+        Doc(
+            "For a plan made with --merge-risk: your private key ('elldelta signature key' makes one). "
             "It decides which classes move by chance.",
+            panel="Expert",
         ),
     ] = None,
     announced: Annotated[
         str | None,
-        typer.Option(
-            help="For a plan made with --merge-risk: the name under which you have announced this release, "
+        Doc(
+            "For a plan made with --merge-risk: the name under which you have announced this release, "
             "such as '2026, first quarter'. The same name gives the same classes: use it for one table only.",
+            panel="Expert",
         ),
     ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            help="A ledger that must admit the release; it allows many more than the plan's number of "
+        Doc(
+            "A ledger that must admit the release; it allows many more than the plan's number of "
             "releases. Made if it does not exist.",
+            panel="Ledger",
         ),
     ] = None,
     ledger_copy: Annotated[
         Path | None,
-        typer.Option(
-            help="A copy of the agency's ledger ('elldelta remote ledger'): make a release that fits what is "
+        Doc(
+            "A copy of the agency's ledger ('elldelta remote ledger'): make a release that fits what is "
             "left there, to be registered with the agency. The copy is only read.",
+            panel="Ledger",
         ),
     ] = None,
-    owner: Annotated[str | None, typer.Option(help="The name under which the ledger knows you.")] = None,
+    owner: Annotated[str | None, Doc("The name under which the ledger knows you.", panel="Ledger")] = None,
     state: Annotated[
         Path | None,
-        typer.Option(
-            help="For a table that will be published again: who is in it goes into this file, with --ledger "
+        Doc(
+            "For a table that will be published again: who is in it goes into this file, with --ledger "
             "and --person. It holds personal data; keep it apart from the release.",
+            panel="Tables published again",
         ),
     ] = None,
     since: Annotated[
         Path | None,
-        typer.Option(
-            help="The state of the last release: a class changes only where who came, went and stayed may be "
+        Doc(
+            "The state of the last release: a class changes only where who came, went and stayed may be "
             "told apart; otherwise it stays as it was published.",
+            panel="Tables published again",
         ),
     ] = None,
     erase: Annotated[
         Path | None,
-        typer.Option(
-            help="With --since: a .csv or .parquet file whose column of --person says who must go at once. "
+        Doc(
+            "With --since: a .csv or .parquet file whose column of --person says who must go at once. "
             "Classes that cannot do without them are withheld.",
+            panel="Tables published again",
         ),
     ] = None,
     longest_wait: Annotated[
         int | None,
-        typer.Option(help="With --state: how many releases somebody may wait before the class is withheld."),
+        Doc(
+            "With --state: how many releases somebody may wait before the class is withheld.",
+            panel="Tables published again",
+        ),
     ] = None,
     agency_key: agency.AgencyKeyFile = None,
     overwrite: options.Overwrite = False,
@@ -208,7 +221,7 @@ def _verify(
         list[Path],
         typer.Argument(help="Releases, with their manifests beside them, or globs."),
     ],
-    plan: Annotated[Path | None, typer.Option(help="The plan it claims to follow.")] = None,
+    plan: Annotated[Path | None, Doc("The plan it claims to follow.")] = None,
     *,
     tables: options.EngineOptions,
     json: options.Json = False,

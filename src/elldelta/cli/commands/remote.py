@@ -11,6 +11,7 @@ import typer
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command, family
 from elldelta.errors import counted
+from elldelta.parameters import Doc
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")]
 
@@ -49,7 +50,7 @@ def _key(
 @command("plans", example="remote plans --population region", home=_FAMILY)
 def _plans(
     connection: agency.Connection,
-    population: Annotated[str | None, typer.Option(help="Only plans for this population.")] = None,
+    population: Annotated[str | None, Doc("Only plans for this population.")] = None,
     json: options.Json = False,
 ) -> None:
     """List the plans that the agency has issued."""
@@ -77,9 +78,10 @@ def _plan(
     agency_key: agency.AgencyKeyFile = None,
     trust_first_key: Annotated[
         Path | None,
-        typer.Option(
-            help="If this file is not there: believe the server's key this once and keep it here. "
+        Doc(
+            "If this file is not there: believe the server's key this once and keep it here. "
             "If it is there: the same as --agency-key.",
+            panel="Expert",
         ),
     ] = None,
     overwrite: options.Overwrite = False,
@@ -156,7 +158,7 @@ def _status(
 @command("progress", example="remote progress sha256:... --records 6400", home=_FAMILY)
 def _progress(
     digest: agency.PlanDigest,
-    records: Annotated[int, typer.Option(help="How many records you have that can be used.")],
+    records: Annotated[int, Doc("How many records you have that can be used.")],
     connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
@@ -177,13 +179,14 @@ def _progress(
 @command("register", example="remote register release_a.parquet --plan plan.json", home=_FAMILY)
 def _register(
     release: ReleaseFile,
-    plan: Annotated[Path, typer.Option(help="The plan, as it was fetched.")],
+    plan: Annotated[Path, Doc("The plan, as it was fetched.")],
     connection: agency.Connection,
     state: Annotated[
         Path | None,
-        typer.Option(
-            help="Of a table that is published again: the state that was written with the release. It is "
+        Doc(
+            "Of a table that is published again: the state that was written with the release. It is "
             "personal data and stays here; the agency is told how many records came and went.",
+            panel="Tables published again",
         ),
     ] = None,
     agency_key: Annotated[
@@ -191,13 +194,19 @@ def _register(
     ] = None,
     only_write: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the registration into this file and send nothing. It can be uploaded on the "
+        Doc(
+            "Write the registration into this file and send nothing. It can be uploaded on the "
             "agency's pages.",
+            panel="Expert",
         ),
     ] = None,
     receipt: Annotated[
-        bool, typer.Option("--receipt/--no-receipt", help="Keep the agency's answer beside the release.")
+        bool,
+        typer.Option(
+            "--receipt/--no-receipt",
+            help="Keep the agency's answer beside the release.",
+            rich_help_panel="Expert",
+        ),
     ] = True,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -313,7 +322,7 @@ def _ledger(
     digest: agency.PlanDigest,
     target: options.Output,
     connection: agency.Connection,
-    plan: Annotated[Path | None, typer.Option(help="The plan; then its terms are compared too.")] = None,
+    plan: Annotated[Path | None, Doc("The plan; then its terms are compared too.")] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:

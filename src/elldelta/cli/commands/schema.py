@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
+from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
     from elldelta.schema.infer import Proposal
@@ -24,33 +23,31 @@ _FAMILY = family("schema", "Describe the columns of a table: roles, domains, mis
 def _infer(
     sources: options.Sources = None,
     *,
-    qi: Annotated[str, typer.Option(help="The quasi-identifiers in their order, separated by commas.")],
+    qi: Annotated[str, Doc("The quasi-identifiers in their order, separated by commas.")],
     sensitive: Annotated[
         list[str],
-        typer.Option(
-            help="The sensitive column, or several: disease,income. A composite column: disease+stage.",
-        ),
+        Doc("The sensitive column, or several: disease,income. A composite column: disease+stage."),
     ],
     target: options.Output,
     bins: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Bins for a number: income=width:10000, income=quantile:8 or income=edges:0,100,200; "
-            "code=values for one position per value that occurs. May be given several times.",
+        Doc(
+            "Bins for a number: income=width:10000, income=quantile:8 or income=edges:0,100,200; "
+            "code=values for one position per value that occurs. May be given several times."
         ),
     ] = None,
     widen: Annotated[
         list[str] | None,
-        typer.Option(
-            help="The ends of a column of numbers or dates, such as age=0..120, so that the records of other "
-            "owners fit in; age=no for what was seen. By default numbers without a natural end are widened.",
+        Doc(
+            "The ends of a column of numbers or dates, such as age=0..120, so that the records of other "
+            "owners fit in; age=no for what was seen. By default numbers without a natural end are widened."
         ),
     ] = None,
     changes: Annotated[
         str,
-        typer.Option(
-            help="Quasi-identifiers that may change for somebody from one release to the next, separated by "
-            "commas: plans then also hold for people who move.",
+        Doc(
+            "Quasi-identifiers that may change for somebody from one release to the next, separated by "
+            "commas: plans then also hold for people who move."
         ),
     ] = "",
     missing: options.Missing,

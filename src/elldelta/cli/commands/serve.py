@@ -12,6 +12,7 @@ from elldelta.cli import output
 from elldelta.cli.agency import require
 from elldelta.cli.app import command
 from elldelta.errors import ParameterError
+from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
     from elldelta.agency.server.settings import Settings
@@ -35,51 +36,51 @@ RequireEpsilon = Annotated[
     typer.Option(
         help="Take only models that protect the people in the past records (estimate --epsilon), with at "
         "most this epsilon.",
+        rich_help_panel="Expert",
     ),
 ]
-LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.")]
+LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.", rich_help_panel="Expert")]
 
 
 @command("serve", example="serve --demo")
 def _serve(
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0 for any free one.")] = 8000,
+    host: Annotated[str, Doc("The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Doc("The port to listen on; 0 for any free one.")] = 8000,
     database: Database = "",
     data: Data = Path("agency"),
-    workers: Annotated[int, typer.Option(help="Processes that answer requests.")] = 1,
+    workers: Annotated[int, Doc("Processes that answer requests.", panel="Expert")] = 1,
     behind_proxy: Annotated[
         bool,
-        typer.Option(
-            "--behind-proxy",
-            help="A proxy on this machine ends https in front of the service: believe the address it names, "
+        Doc(
+            "A proxy on this machine ends https in front of the service: believe the address it names, "
             "and send cookies over https only.",
+            panel="Expert",
         ),
     ] = False,
     demo: Annotated[
         bool,
-        typer.Option(
-            "--demo",
-            help="Generated hospitals with an issued plan, in a database of their own, with tokens that "
-            "everybody knows.",
+        Doc(
+            "Generated hospitals with an issued plan, in a database of their own, with tokens that "
+            "everybody knows."
         ),
     ] = False,
     create_admin: Annotated[
         str | None,
-        typer.Option(help="Add a member of the agency's staff, print a first access token, and end."),
+        Doc("Add a member of the agency's staff, print a first access token, and end."),
     ] = None,
     new_key: Annotated[
         bool,
-        typer.Option(
-            "--new-key",
-            help="Make another key for the agency and end; it signs from the next start on. The old public "
+        Doc(
+            "Make another key for the agency and end; it signs from the next start on. The old public "
             "key is kept: what it has signed can still be checked.",
+            panel="Expert",
         ),
     ] = False,
     allow_empty: Annotated[
         bool,
-        typer.Option(
-            "--allow-empty",
-            help="Start although the agency has a key and an empty database: it forgets what it promised.",
+        Doc(
+            "Start although the agency has a key and an empty database: it forgets what it promised.",
+            panel="Expert",
         ),
     ] = False,
     require_epsilon: RequireEpsilon = None,

@@ -9,6 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
+from elldelta.parameters import Doc
 
 PlanArgument = Annotated[Path, typer.Argument(help="The plan; its signature lies beside it, plan.json.sig.")]
 
@@ -19,7 +20,7 @@ _FAMILY = family("signature", "Sign plans, and check signatures without a server
 @command("key", example="signature key agency.key --public agency.pem", home=_FAMILY)
 def _key(
     private: Annotated[Path, typer.Argument(help="The private key; only you may read the file.")],
-    public: Annotated[Path, typer.Option(help="The public key, for everybody.")],
+    public: Annotated[Path, Doc("The public key, for everybody.")],
     json: options.Json = False,
 ) -> None:
     """Make a key: the private part stays with you, the public part goes to whoever checks your signatures."""
@@ -38,10 +39,8 @@ def _key(
 @command("sign", example="signature sign plan.json --key agency.key", home=_FAMILY)
 def _sign(
     plan: PlanArgument,
-    key: Annotated[Path, typer.Option(help="The agency's private key, a file of mode 600.")],
-    population: Annotated[
-        str | None, typer.Option(help="The people that the plan is about, by a name.")
-    ] = None,
+    key: Annotated[Path, Doc("The agency's private key, a file of mode 600.")],
+    population: Annotated[str | None, Doc("The people that the plan is about, by a name.")] = None,
     days: Annotated[
         int | None,
         typer.Option(
@@ -74,7 +73,7 @@ def _sign(
 @command("verify", example="signature verify plan.json --agency-key agency.pem", home=_FAMILY)
 def _verify(
     plan: PlanArgument,
-    agency_key: Annotated[Path, typer.Option(help="The agency's public key, a .pem file.")],
+    agency_key: Annotated[Path, Doc("The agency's public key, a .pem file.")],
     json: options.Json = False,
 ) -> None:
     """Check that the agency has signed a plan, and whether it may still be used; or evidence."""
