@@ -243,7 +243,7 @@ def test_a_value_outside_its_domain_can_be_quarantined(elldelta, story, out, str
     before = digests(story.folder), source.read_bytes()
     side = out / f"quarantine.{suffix}"
     result = elldelta(
-        "release", source, "--plan", story.plan, "-o", out / "release.csv", "--quarantine", side, "--json"
+        "release", source, "--plan", story.plan, "-o", out / "release.csv", "--outside", side, "--json"
     ).json
     assert result["records_quarantined"] == 8
     assert result["records_released"] == 2992
@@ -258,13 +258,13 @@ def test_a_value_outside_its_domain_can_be_quarantined(elldelta, story, out, str
     assert manifest["unknown"] == {"postal_code": 5, "age": 3, "disease": 1}
     elldelta("verify", out / "release.csv", "--plan", story.plan)
     assert "8 with a value outside its domain" in elldelta(
-        "release", source, "--plan", story.plan, "-o", out / "again.csv", "--quarantine", side, "--overwrite"
+        "release", source, "--plan", story.plan, "-o", out / "again.csv", "--outside", side, "--overwrite"
     ).out  # fmt: skip
 
 
 def test_without_strangers_there_is_no_quarantine_file(elldelta, story, out):
     elldelta(
-        "release", story.owner_a, "--plan", story.plan, "-o", out / "r.csv", "--quarantine", out / "side.csv"
+        "release", story.owner_a, "--plan", story.plan, "-o", out / "r.csv", "--outside", out / "side.csv"
     )
     assert sorted(path.name for path in out.iterdir()) == ["r.csv", "r.csv.manifest.json"]
 
@@ -275,7 +275,7 @@ def test_quarantined_records_do_not_count_towards_the_plan(refuses, story, out, 
         row["age"] = 77
     source = write_csv(tmp_path / "owner.csv", rows)
     error = refuses(
-        "release", source, "--plan", story.plan, "-o", out / "r.csv", "--quarantine", out / "side.csv",
+        "release", source, "--plan", story.plan, "-o", out / "r.csv", "--outside", out / "side.csv",
         code=3,
     )  # fmt: skip
     assert "10 are missing" in error["found"]
@@ -400,7 +400,7 @@ def test_an_existing_output_is_refused_unless_overwriting_is_allowed(refuses, el
     command[-1].write_bytes(b"precious")
     error = refuses(*command)
     assert "exists already" in error["problem"]
-    assert "--overwrite" in error["remedy"]
+    assert "--overwrite" in error["options"]
     elldelta(*command, "--overwrite")
     assert command[-1].read_bytes() != b"precious"
 
@@ -414,7 +414,7 @@ def test_an_existing_manifest_or_quarantine_file_is_in_the_way_too(refuses, stor
     side = out / "side.csv"
     side.write_bytes(b"precious")
     source, _ = strangers
-    release = ("release", source, "--plan", story.plan, "-o", out / "release.csv", "--quarantine", side)
+    release = ("release", source, "--plan", story.plan, "-o", out / "release.csv", "--outside", side)
     assert "side.csv" in refuses(*release)["problem"]
 
 
@@ -500,7 +500,7 @@ def test_a_full_disk(in_process, story, out, tmp_path, strangers, digests, name)
             story.plan,
             "-o",
             out / "r.csv",
-            "--quarantine",
+            "--outside",
             out / "q.csv",
         )
     elif name == "demo":

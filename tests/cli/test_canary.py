@@ -206,7 +206,7 @@ def test_a_secret_in_the_table_of_an_owner(elldelta, speaks, innocent, tmp_path,
         speaks(column, *command, code=2)
         assert where(column, tmp_path, besides={owner.name}) == set()
         speaks(column, "estimate", owner, "--schema", innocent / "schema.toml", "-o", tmp_path / "m", code=2)
-    speaks(column, *command, "--quarantine", side)
+    speaks(column, *command, "--outside", side)
     assert side.exists() == stranger
     speaks(column, "verify", release, "--plan", plan, again=())
     speaks(column, "audit", release, "--report", tmp_path / "audit.html")

@@ -39,7 +39,7 @@ def panels_of(command):
     return found
 
 
-@pytest.mark.parametrize("name", all_commands())
+@pytest.mark.parametrize("name", sorted({*all_commands()} - {"plan"}))
 def test_few_options_are_essential_and_every_option_has_a_panel(name):
     panels = panels_of(all_commands()[name])
     assert set(panels) <= set(PANELS)

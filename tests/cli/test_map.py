@@ -32,8 +32,8 @@ def test_a_release_of_other_words_is_the_same(elldelta, story, tmp_path):
     )
     assert made.table.write_csv() == (tmp_path / "a.csv").read_text()
     release = ("release", table, "--plan", story.plan, "-o", tmp_path / "c.csv", "--json")
-    assert "--map OWN=NAME" in elldelta(*release, code=2).error["remedy"]
-    assert "--map" in elldelta(*release, "--map", "Age=age", code=2).error["remedy"]
+    assert "--map" in elldelta(*release, code=2).error["options"]
+    assert "--map" in elldelta(*release, "--map", "Age=age", code=2).error["options"]
     for wrong in ("Age", "Age=", "=age", "gender:=F", ":"):
         assert elldelta(*release, "--map", wrong, code=2).error["problem"].startswith("--map")
     assert elldelta(*release, "--map", "Age=age", "--map", "Age=gender", code=2).error

@@ -46,18 +46,18 @@ def test_values_outside_their_domains(elldelta, story, strange, tmp_path):
     error = refusal(elldelta, "release", strange, "--plan", story.plan, "-o", tmp_path / "r.csv")
     assert "column 'postal_code': 5 (its domain is 5 values)" in error["found"]
     assert "column 'age': 1 (its domain is 30-41)" in error["found"]
-    assert "--quarantine" in error["options"]
+    assert "--outside" in error["options"]
     assert "made the plan" in error["remedy"]
     error = refusal(elldelta, "estimate", strange, "--schema", story.schema, "-o", tmp_path / "m.parquet")
     assert "extend the domains in the schema" in error["remedy"]
-    assert "--quarantine" not in error["options"]
+    assert error["options"] == ["--outside"]
 
 
 def test_values_are_shown_to_a_terminal_and_only_on_request(elldelta, story, strange, tmp_path, monkeypatch):
     command = ("release", strange, "--plan", story.plan, "-o", tmp_path / "r.csv")
-    assert "terminal" in refusal(elldelta, *command, "--show-values")["problem"]
+    assert "terminal" in refusal(elldelta, *command, "--outside", "show")["problem"]
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    asked = elldelta(*command, "--show-values", code=2)
+    asked = elldelta(*command, "--outside", "show", code=2)
     assert "Not in the domain of 'postal_code', for instance: '99999'" in asked.err
     assert "Not in the domain of 'age', for instance: '77'" in asked.err
     assert "99999" not in asked.out
@@ -126,7 +126,7 @@ def test_too_few_records_says_how_many_were_left_out_and_why(elldelta, story, tm
         row["age"] = 77
     source = write_csv(tmp_path / "owner.csv", rows)
     command = ("release", source, "--plan", story.plan, "-o", tmp_path / "r.csv")
-    error = refusal(elldelta, *command, "--quarantine", tmp_path / "q.csv", code=3)
+    error = refusal(elldelta, *command, "--outside", tmp_path / "q.csv", code=3)
     assert "10 are missing" in error["found"]
     assert (
         "Of 2510 records 20 were left out: 0 with a missing value, 20 with a value outside" in error["found"]
@@ -205,7 +205,7 @@ def test_what_was_written_is_said(elldelta, story, strange, two):
     told = elldelta("audit", two / "one.csv", two / "two.csv", "--report", page).out
     assert f"Wrote {page}" in told
     aside, target = two / "aside.csv", two / "third.csv"
-    told = elldelta("release", strange, "--plan", story.plan, "-o", target, "--quarantine", aside).out
+    told = elldelta("release", strange, "--plan", story.plan, "-o", target, "--outside", aside).out
     assert f"Wrote 6 records to {aside}" in told
     model = two / "model.png"
     assert f"Wrote {model}" in elldelta("model", "show", story.model, "--picture", model).out

@@ -92,16 +92,16 @@ def test_the_whole_journey_gives_the_same_digests_as_files(elldelta, story, data
 def test_a_query_stands_for_a_table(elldelta, story, database, tmp_path):
     text = "SELECT * FROM owner_a UNION ALL SELECT * FROM owner_b -- both"
     model = tmp_path / "m.parquet"
-    done = elldelta("estimate", "--query", text, "--schema", story.schema, "-o", model, *IN_DATABASE)
+    done = elldelta("estimate", text, "--schema", story.schema, "-o", model, *IN_DATABASE)
     assert done.json["records_read"] == 6000
-    done = elldelta("release", "--query", text, "--plan", story.plan, "-o", tmp_path / "r.csv", *IN_DATABASE)
+    done = elldelta("release", text, "--plan", story.plan, "-o", tmp_path / "r.csv", *IN_DATABASE)
     assert done.json["records_released"] == 6000
     elldelta("verify", tmp_path / "r.csv", "--plan", story.plan)
     for arguments, words in (
-        (("past", "--query", text, "--engine", "postgres"), "only one thing"),
-        (("--engine", "postgres"), "only one thing"),
-        ((), "only one thing"),
-        (("--query", text), "goes with --engine postgres"),
+        (("past", text, "--engine", "postgres"), "one table at a time"),
+        (("--engine", "postgres"), "nothing to read"),
+        ((), "nothing to read"),
+        ((text,), "for a database"),
         (("owner_a", "owner_b", "--engine", "postgres"), "one table at a time"),
         (("no;name", "--engine", "postgres"), "not the name of a table"),
     ):
@@ -114,10 +114,10 @@ def test_a_query_stands_for_a_table(elldelta, story, database, tmp_path):
 
 def test_what_is_refused_leaves_nothing(elldelta, story, database, tmp_path):
     command = ("--plan", story.plan, "-o", tmp_path / "r.csv", *IN_DATABASE)
-    refused = elldelta("release", "--query", "SELECT * FROM owner_a LIMIT 40", *command, code=3)
+    refused = elldelta("release", "SELECT * FROM owner_a LIMIT 40", *command, code=3)
     assert refused.error["problem"]
     outside = f"SELECT postal_code, gender, age, '{CANARY}' AS disease FROM owner_a"
-    refused = elldelta("release", "--query", outside, *command, code=2)
+    refused = elldelta("release", outside, *command, code=2)
     assert "outside their domains" in refused.error["problem"]
     assert tables_of(database) == {"past", "owner_a", "owner_b"}
     assert list(tmp_path.iterdir()) == []
@@ -128,8 +128,8 @@ def test_quarantined_records_come_out_of_the_database(elldelta, story, database,
         f"SELECT '{CANARY}' AS postal_code, gender, age, disease, ward, admitted, cost FROM owner_b LIMIT 7"
     )
     both = f"SELECT * FROM owner_a UNION ALL ({strange})"
-    target = ("-o", tmp_path / "r.csv", "--quarantine", tmp_path / "q.csv")
-    done = elldelta("release", "--query", both, "--plan", story.plan, *target, *IN_DATABASE)
+    target = ("-o", tmp_path / "r.csv", "--outside", tmp_path / "q.csv")
+    done = elldelta("release", both, "--plan", story.plan, *target, *IN_DATABASE)
     assert done.json["records_quarantined"] == 7
     assert (tmp_path / "q.csv").read_text().count(CANARY) == 7
     assert elldelta("verify", tmp_path / "r.csv", "--plan", story.plan, "--json").json["records"] == 3000
@@ -186,9 +186,7 @@ def _busy(url):
 )
 def test_a_release_that_is_cut_off_was_never_there(in_process, story, database, end, tmp_path):
     many = "SELECT o.* FROM owner_a AS o CROSS JOIN generate_series(1, 3000)"
-    run = in_process(
-        "release", "--query", many, "--plan", story.plan, "-o", tmp_path / "r.csv", "--engine", "postgres"
-    )
+    run = in_process("release", many, "--plan", story.plan, "-o", tmp_path / "r.csv", "--engine", "postgres")
     try:
         deadline = time.monotonic() + 300
         while not _busy(database):

@@ -119,7 +119,7 @@ def test_a_release_does_not_overwrite_the_signature(elldelta, signed, keys, stor
     elldelta("release", story.owner_a, "--plan", signed, "-o", signature_path(signed), "--overwrite", code=2)
     elldelta(
         "release", story.owner_a, "--plan", signed, "-o", signed.parent / "r.csv",
-        "--quarantine", signature_path(signed), "--overwrite", code=2,
+        "--outside", signature_path(signed), "--overwrite", code=2,
     )  # fmt: skip
     assert signature_path(signed).read_bytes() == before
 

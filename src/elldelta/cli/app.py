@@ -32,6 +32,12 @@ app = typer.Typer(
 _PANELS = (None, *get_args(Panel))
 """The panels of a command's help in their order; arguments, which have none, come first."""
 
+_OTHER_NAMES = {
+    "columns": "--map", "csv_format": "--csv", "hierarchies": "--hierarchy", "quarantine": "--outside",
+    "show_values": "--outside", "to": "--output", "url": "--server", "values": "--map",
+}  # fmt: skip
+"""Options of which the library calls the parameter otherwise."""
+
 _PLACEHOLDERS = {bool: "", Path: "FILE", int: "NUMBER", float: "NUMBER", str: "TEXT"}
 """What stands for a value in the help of a command."""
 
@@ -67,12 +73,13 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (private to typer)
         """Reads the arguments."""
+        options = {
+            param.name: param.opts[0]
+            for param in self.params
+            if isinstance(param, TyperOption) and param.name
+        }
         output.use_options(
-            {
-                param.name: param.opts[0]
-                for param in self.params
-                if isinstance(param, TyperOption) and param.name
-            }
+            {name: option for name, option in _OTHER_NAMES.items() if option in options.values()} | options
         )
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in {*order}:

@@ -32,21 +32,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from elldelta.engines import Engine, Query, TableName
+    from elldelta.model.counting import ShowValues
 
 
 DATABASE = "ELLDELTA_DATABASE"
 """The variable that names the database: its address holds a password, and others see a command line."""
 
 
-def _on_terminal(wanted: bool) -> bool:
-    """Refuses to show values of people where they could end in a file or a log."""
-    if wanted and not sys.stderr.isatty():
+def examples_of_values(outside: object) -> ShowValues | None:
+    """What shows examples of values outside their domains, if that is asked for and only a person sees it."""
+    if outside != "show":
+        return None
+    if not sys.stderr.isatty():
         raise ParameterError(
-            "--show-values shows values of people, to a terminal only.",
+            "--outside show prints values of people, to a terminal only.",
             found="Messages do not go to a terminal here.",
             remedy="Leave it out, or run the command by hand.",
         )
-    return wanted
+    return output.show_values
 
 
 def note_ell_of_one(ell: int | None) -> int | None:
@@ -63,15 +66,6 @@ Ell = Annotated[
 ]
 Delta = Annotated[float, Doc("Failure probability of one release, between 0 and 1.")]
 Releases = Annotated[int, Doc("How many releases somebody may link together.")]
-ShowValues = Annotated[
-    bool,
-    typer.Option(
-        "--show-values",
-        help="Show examples of values outside their domains, on a terminal only: they are personal data.",
-        rich_help_panel="Reading files",
-        callback=_on_terminal,
-    ),
-]
 Person = Annotated[
     str | None,
     Doc(
@@ -89,7 +83,7 @@ Sources = Annotated[
     list[str] | None,
     typer.Argument(
         help="Files (.csv, .tsv, .parquet, .feather, .jsonl, also .gz), folders, globs, - (standard input); "
-        "with --engine postgres a table.",
+        'with --engine postgres a table, or a query such as "SELECT ...".',
         show_default=False,
     ),
 ]
@@ -303,43 +297,33 @@ class EngineOptions(Csv):
 
 @dataclass(frozen=True)
 class SourceOptions(EngineOptions):
-    """The same, and a query to read instead of one of them."""
-
-    query: Annotated[
-        str | None,
-        Doc("With --engine postgres: read the result of this query instead of a table.", panel="Engine"),
-    ] = None
+    """The same, for a table of records: files, or a table or a query of a database."""
 
     def source(self, names: list[str] | None) -> list[str] | TableName | Query:
-        """What is to be read: files, or in a database a table or a query."""
+        """What is to be read: files, or in a database a table or the result of a query."""
         from elldelta.engines import Query, TableName
 
-        if self.query is not None and self.engine != "postgres":
+        if not names:
             raise ParameterError(
-                "--query goes with --engine postgres.",
-                found=f"The engine is {self.engine}.",
-                remedy="Add --engine postgres, or give files.",
+                "There is nothing to read.",
+                remedy="Name files, or with --engine postgres a table or a query.",
             )
-        given = names or []
-        if bool(given) == (self.query is not None):
-            raise ParameterError(
-                "There must be something to read, and only one thing.",
-                found="Neither a name nor --query is given."
-                if self.query is None
-                else "A name and --query are given.",
-                remedy="Name files, with --engine postgres a table, or give a query instead.",
-            )
-        if self.query is not None:
-            return Query(self.query)
+        is_query = re.match(r"(select|with|values)\s|\(", names[0].strip(), re.IGNORECASE)
         if self.engine != "postgres":
-            return given
-        if len(given) > 1:
+            if is_query and not Path(names[0]).exists():
+                raise ParameterError(
+                    "A query is for a database.",
+                    found=f"The engine is {self.engine}.",
+                    remedy="Add --engine postgres, or name files.",
+                )
+            return names
+        if len(names) > 1:
             raise ParameterError(
                 "A database is read one table at a time.",
-                found=f"{len(given)} are named.",
-                remedy='Put them together: --query "SELECT ... UNION ALL SELECT ..."',
+                found=f"{len(names)} are named.",
+                remedy='Put them together: "SELECT ... UNION ALL SELECT ..."',
             )
-        return TableName.parse(given[0])
+        return Query(names[0]) if is_query else TableName.parse(names[0])
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
@@ -60,7 +60,13 @@ def _run(
     target: options.Output,
     person: options.Person = None,
     noise: Noise,
-    show_values: options.ShowValues = False,
+    outside: Annotated[
+        Literal["show"] | None,
+        Doc(
+            "Show examples of values outside their domains, on a terminal only: they are personal data.",
+            panel="Reading files",
+        ),
+    ] = None,
     overwrite: options.Overwrite = False,
     tables: options.SourceOptions,
     json: options.Json = False,
@@ -82,7 +88,7 @@ def _run(
             described,
             person=person,
             **vars(noise),
-            show_values=output.show_values if show_values else None,
+            show_values=options.examples_of_values(outside),
             **read,
         )
     write_model(model, target, overwrite=overwrite)

@@ -34,15 +34,15 @@ def _release(
         ),
     ] = None,
     person: options.Person = None,
-    quarantine: Annotated[
-        Path | None,
+    outside: Annotated[
+        str | None,
         Doc(
-            "Put records with a value outside its domain into this file instead of refusing. "
-            "It holds personal data.",
+            "Records with a value outside its domain are refused. show: print examples of such values, on a "
+            "terminal only. A file: put these records there, and release the others. Both are personal data.",
             panel="Reading files",
+            metavar="show|FILE",
         ),
     ] = None,
-    show_values: options.ShowValues = False,
     leave_out: Annotated[
         bool,
         Doc(
@@ -151,8 +151,8 @@ def _release(
             values=values,
             person=person,
             updates=updates,
-            quarantine=quarantine,
-            show_values=output.show_values if show_values else None,
+            quarantine=None if outside in (None, "show") else Path(outside),
+            show_values=options.examples_of_values(outside),
             ledger=book,
             leave_out=leave_out,
             key=key,
@@ -163,7 +163,7 @@ def _release(
         )
     written = [f"Wrote {made.place} and its manifest."]
     if made.manifest.records_quarantined:
-        written.append(f"Wrote {made.manifest.records_quarantined:,} records to {quarantine}: personal data.")
+        written.append(f"Wrote {made.manifest.records_quarantined:,} records to {outside}: personal data.")
     if state is not None:
         written.append(f"Wrote {state}: personal data.")
     if ledger is not None and _size(ledger) > known_before:
