@@ -145,7 +145,7 @@ def through_a_ledger(model, limit, share=0.6, n_draws=4):
     Both follow a plan for one release that may use a share of T: what two releases lack of a reference is
     less than what each of them lacks, added up.
     """
-    made = plan(model, closeness=round(limit * share, 6), records=RECORDS)
+    made = plan(model, closeness=round(limit * share, 6), releases=1, records=RECORDS)
     tables, losses, classes = owners(model, 2 * n_draws, RECORDS, seed=1), [], []
     for draw in range(n_draws):
         terms, smallest = made.terms, SmallestShares.none(made.n_classes, model.schema.n_values)

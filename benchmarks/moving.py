@@ -16,7 +16,7 @@ from elldelta.plan.planner import plan
 from elldelta.schema.schema import Schema
 
 QUASI_IDENTIFIERS = ("sex", "race", "marital-status", "age", "education")
-WISH = {"ell": 5, "records": 30_000}
+WISH = {"ell": 5, "releases": 1, "records": 30_000}
 N_OWNERS, MERGE_RISK, TOLERANCE = 4, 0.1, 0.001
 FIXED_AIM, FEWEST_CLASSES, MOVED_AIM, DECOYS_AIM = 0.067, 255, 0.043, 0.047
 

@@ -7,11 +7,25 @@ The words among which a caller chooses stand here, too. Nothing here is slow to 
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from functools import cache, wraps
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 PlanKind = Literal["certified", "probabilistic", "paper"]
 """What kind of plan: boxes by the sharp bound, with releases that are checked; the same published at N
@@ -38,29 +52,57 @@ class Doc:
     Attributes:
         help: What it is, in one or two sentences without the name of an option.
         panel: The group in which it is shown.
+        noun: What messages call it: "the number of releases".
         label: What a form writes beside its field; the name of the parameter if empty.
         metavar: What stands for its value in `--help`.
         choices: What each of its words means, if there are few.
         least: The smallest number that is taken.
         most: The largest one.
-        is_open: Whether `least` and `most` are themselves left out.
+        above: It is larger than this.
+        below: It is smaller than this.
+        usual: A value that is often chosen.
         parse: Makes its value from a text, if that is more than a number or a name.
     """
 
     help: str
     panel: Panel = "Essential"
+    noun: str = ""
     label: str = ""
     metavar: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
-    least: float | None = None
-    most: float | None = None
-    is_open: bool = False
+    least: int | None = None
+    most: int | None = None
+    above: float | None = None
+    below: float | None = None
+    usual: str = ""
     parse: Callable[[str], Any] | None = None
 
     @property
     def text(self) -> str:
         """The help, with what each choice means."""
         return " ".join([self.help, *(f"{word}: {meaning}." for word, meaning in self.choices.items())])
+
+    def includes(self, number: float) -> bool:
+        """Whether a number is in the range."""
+        return (
+            (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+        )
+
+    @property
+    def range(self) -> str:
+        """The range in words: 1 or more; above 0 and at most 1; strictly between 0 and 1."""
+        if self.above is not None and self.below is not None:
+            return f"strictly between {self.above:g} and {self.below:g}"
+        words = (
+            ("at least", self.least),
+            ("above", self.above),
+            ("below", self.below),
+            ("at most", self.most),
+        )
+        return " and ".join(f"{word} {number:,g}" for word, number in words if number is not None)
 
 
 @dataclass(frozen=True)
@@ -87,9 +129,34 @@ class Parameter:
         kinds = (self.kind,) if get_origin(self.kind) is Literal else get_args(self.kind) or (self.kind,)
         return tuple(kind for kind in kinds if kind is not type(None))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a whole number."""
+        return int in self.types
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number."""
+        return self.is_whole or float in self.types
+
+    @property
+    def default_text(self) -> str:
+        """Its default as a person types it; empty if there is none."""
+        return "" if self.default is None else str(self.default)
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether one value for each of several columns may be given, by their names."""
+        return any(get_origin(kind) is Mapping for kind in self.types)
+
 
 def parameters_of(kind: type) -> tuple[Parameter, ...]:
     """The parameters of a dataclass that have a `Doc`, in their order."""
+    return _parameters_of(kind)
+
+
+@cache
+def _parameters_of(kind: Any) -> tuple[Parameter, ...]:  # noqa: ANN401 (a class, which is hashable)
     hints = get_type_hints(kind, include_extras=True)
     found = []
     for item in fields(kind):
@@ -101,3 +168,29 @@ def parameters_of(kind: type) -> tuple[Parameter, ...]:
         default = None if item.default is MISSING else item.default
         found.append(Parameter(item.name, get_args(hint)[0], default, is_required, docs[0]))
     return tuple(found)
+
+
+Subject = TypeVar("Subject")
+Arguments = TypeVar("Arguments")
+Result = TypeVar("Result")
+Keywords = ParamSpec("Keywords")
+
+
+def with_keywords(
+    arguments: Callable[Keywords, Arguments], function: Callable[[Subject, Arguments], Result]
+) -> Callable[Concatenate[Subject, Keywords], Result]:
+    """A function of a subject and a class of parameters that takes the fields of the class as keywords.
+
+    So the parameters are spelt in the class and nowhere else, and type checkers know them.
+    """
+
+    @wraps(function)
+    def call(subject: Subject, /, *nothing: Keywords.args, **keywords: Keywords.kwargs) -> Result:
+        return function(subject, arguments(*nothing, **keywords))
+
+    first, _ = inspect.signature(function).parameters.values()
+    others = inspect.signature(arguments)
+    parameters = [first.replace(kind=first.POSITIONAL_ONLY), *others.parameters.values()]
+    call.__signature__ = others.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = function.__name__.removeprefix("_")
+    return call

@@ -261,7 +261,7 @@ def own_release(seed, kind):
         }
     )
     model = ed.estimate(records, own_schema())
-    plan = ed.plan(model, ell=2, records=n // 2, kind=kind)
+    plan = ed.plan(model, ell=2, releases=1, records=n // 2, kind=kind)
     made = ed.release(records.slice(0, n // 2), plan)
     values = made.table.column("disease").to_pylist()
     labels = list(zip(*(made.table.column(name).to_pylist() for name in ("age", "job")), strict=True))

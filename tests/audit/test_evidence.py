@@ -303,7 +303,7 @@ def test_each_of_several_sensitive_columns_is_on_the_page_with_its_own_promise(t
     columns = {"age": rng.integers(20, 40, 4000), "disease": rng.choice(list("abcdef"), 4000), "state": rare}
     table = pa.table(columns)
     schema = ed.Schema.infer(table, ["age"], ["disease", "state"])
-    plan = ed.plan(ed.estimate(table, schema), ell={"disease": 4, "state": 2}, records=4000)
+    plan = ed.plan(ed.estimate(table, schema), ell={"disease": 4, "state": 2}, releases=1, records=4000)
     ed.write_plan(plan, tmp_path / "plan.json")
     ed.release(table, plan, to=tmp_path / "both.parquet")
     write_form(tmp_path / "plan.json", tmp_path / "about.toml")

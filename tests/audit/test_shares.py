@@ -220,6 +220,6 @@ def test_promised_closeness_is_not_passed_over(planned):
 def test_a_plan_without_references_cannot_be_compared_with():
     past = pa.table({"age": [0] * 40 + [1] * 40, "disease": list(VALUES) * 20})
     schema = ed.Schema.infer(past, quasi_identifiers=["age"], sensitive="disease")
-    plan = ed.plan(ed.estimate(past, schema), ell=2, records=500)
+    plan = ed.plan(ed.estimate(past, schema), ell=2, releases=1, records=500)
     with pytest.raises(ParameterError, match="nothing that shares"):
         ed.audit([skewed(9)], closeness=0.2, closeness_to=plan, columns=COLUMNS)

@@ -298,7 +298,9 @@ def test_a_plan_for_another_schema(refuses, elldelta, story, out, tmp_path):
     schema, model, plan = (tmp_path / name for name in ("s.toml", "m.parquet", "p.json"))
     elldelta("schema", "infer", story.past, "--qi", "ward,gender", "--sensitive", SENSITIVE, "-o", schema)
     elldelta("estimate", story.past, "--schema", schema, "-o", model)
-    elldelta("plan", model, "--ell", "3", "--records", "1000", "--delta", "0.01", "-o", plan)
+    elldelta(
+        "plan", model, "--ell", "3", "--releases", "1", "--records", "1000", "--delta", "0.01", "-o", plan
+    )
     rows = [{key: row[key] for key in row if key != "ward"} for row in make_rows(3000, seed=2)]
     owner = write_csv(tmp_path / "owner.csv", rows)
     error = refuses("release", owner, "--plan", plan, "-o", out / "release.csv")
@@ -387,7 +389,8 @@ def commands_that_write(story, folder):
         "release": ("release", story.owner_a, "--plan", story.plan, "-o", folder / "release.parquet"),
         "release csv": ("release", story.owner_b, "--plan", story.plan, "-o", folder / "release.csv"),
         "model show": ("model", "show", story.model, "--picture", folder / "model.png"),
-        "frontier": ("frontier", story.model, "--ell", "3", "--records", "90", "--picture", folder / "f.svg"),
+        "frontier": ("frontier", story.model, "--ell", "3", "--releases", "1", "--records", "90",
+                     "--picture", folder / "f.svg"),
     }  # fmt: skip
 
 

@@ -176,8 +176,25 @@ def test_a_secret_in_past_records(elldelta, speaks, tmp_path, column, suffix):
     edited = schema.read_text(encoding="utf-8").replace('unit = "day"', 'unit = "year"')
     schema.write_text(edited, encoding="utf-8")
     speaks(column, "estimate", past, "--schema", schema, "-o", model)
-    speaks(column, "plan", model, "--ell", "3", "--records", "900", "--kind", "paper", "-o", plan, ways=((),))
-    speaks(column, "frontier", model, "--ell", "3", "--records", "1000", again=(), ways=((),))
+    speaks(
+        column,
+        "plan",
+        model,
+        "--ell",
+        "3",
+        "--releases",
+        "1",
+        "--records",
+        "900",
+        "--kind",
+        "paper",
+        "-o",
+        plan,
+        ways=((),),
+    )
+    speaks(
+        column, "frontier", model, "--ell", "3", "--releases", "1", "--records", "1000", again=(), ways=((),)
+    )
     speaks(column, "model", "merge", model, "-o", tmp_path / "merged.parquet")
     if column != SENSITIVE:  # it lists the values of the sensitive column, by name
         speaks(column, "model", "show", model, again=())

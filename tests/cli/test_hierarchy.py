@@ -58,7 +58,19 @@ def test_make_check_and_use_hierarchies(capsys, folder):
     model, plan = folder / "model.parquet", folder / "plan.json"
     run_json(capsys, "estimate", folder / "past.parquet", "--schema", schema, "-o", model)
     code, _ = run_json(
-        capsys, "plan", model, "--ell", "5", "--records", "4000", "--hierarchy", f"age={age}", "-o", plan
+        capsys,
+        "plan",
+        model,
+        "--ell",
+        "5",
+        "--releases",
+        "1",
+        "--records",
+        "4000",
+        "--hierarchy",
+        f"age={age}",
+        "-o",
+        plan,
     )
     assert code == 0
     made = ed.read_plan(plan)
@@ -80,7 +92,7 @@ def test_a_misleading_file_is_refused(capsys, folder):
     code, checked = run_json(capsys, "hierarchy", "check", shifted, "--schema", schema, "--column", "age")
     assert (code, checked["usable"]) == (2, False)
     assert [(problem["kind"], problem["count"]) for problem in checked["problems"]] == [("ambiguous", 4)]
-    planning = ("plan", model, "--ell", "5", "--records", "4000", "-o", plan)
+    planning = ("plan", model, "--ell", "5", "--releases", "1", "--records", "4000", "-o", plan)
     code, refused = run_json(capsys, *planning, "--hierarchy", f"age={shifted}")
     assert (code, plan.exists()) == (2, False)
     assert "Rename these groups" in refused["error"]["remedy"]

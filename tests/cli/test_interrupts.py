@@ -61,7 +61,7 @@ def test_an_interrupt_inside_the_compiler_is_heard(in_process, story, tmp_path, 
     cache.mkdir()
     out.mkdir()
     arguments = {
-        "plan": (story.model, "--ell", "3", "--records", "2500", "-o", out / "plan.json"),
+        "plan": (story.model, "--ell", "3", "--releases", "1", "--records", "2500", "-o", out / "plan.json"),
         "frontier": (story.model, "--ell", "3", "--picture", out / "frontier.png"),
         "demo": ("-o", out),
     }[command]

@@ -252,6 +252,8 @@ def test_an_impossible_plan_says_what_is_possible(elldelta, story, tmp_path):
         story.model,
         "--ell",
         "5",
+        "--releases",
+        "1",
         "--records",
         "10",
         "--delta",
@@ -366,7 +368,9 @@ def test_missing_values_follow_the_policy_of_their_column(elldelta, tmp_path):
     estimated = elldelta("estimate", past, "--schema", schema, "-o", model, "--json").json
     without = sum(row[SENSITIVE] is None for row in rows)
     assert estimated["records_suppressed"] == without > 100
-    elldelta("plan", model, "--ell", "3", "--records", "3000", "--delta", "0.01", "-o", plan)
+    elldelta(
+        "plan", model, "--ell", "3", "--releases", "1", "--records", "3000", "--delta", "0.01", "-o", plan
+    )
     target = tmp_path / "release.csv"
     result = elldelta("release", past, "--plan", plan, "-o", target, "--json").json
     assert result["records_suppressed"] == without
@@ -424,7 +428,20 @@ def test_verify_notices_another_order(elldelta, release):
 
 def test_verify_notices_a_changed_manifest_another_plan_and_no_manifest(elldelta, story, release, tmp_path):
     other = tmp_path / "other.json"
-    elldelta("plan", story.model, "--ell", "3", "--records", "1000", "--delta", "0.01", "-o", other)
+    elldelta(
+        "plan",
+        story.model,
+        "--ell",
+        "3",
+        "--releases",
+        "1",
+        "--records",
+        "1000",
+        "--delta",
+        "0.01",
+        "-o",
+        other,
+    )
     assert "another plan" in elldelta("verify", release, "--plan", other, "--json", code=2).error["problem"]
     manifest = Path(f"{release}.manifest.json")
     text = manifest.read_text(encoding="utf-8")
@@ -474,7 +491,20 @@ def test_releases_of_different_plans_are_linked_where_their_classes_meet(elldelt
     releases = []
     for number, records in enumerate((900, 500, 300)):
         plan, target = tmp_path / f"{number}.json", tmp_path / f"release{number}.parquet"
-        elldelta("plan", story.model, "--ell", "2", "--records", records, "--delta", "0.01", "-o", plan)
+        elldelta(
+            "plan",
+            story.model,
+            "--ell",
+            "2",
+            "--releases",
+            "1",
+            "--records",
+            records,
+            "--delta",
+            "0.01",
+            "-o",
+            plan,
+        )
         owner = write_csv(tmp_path / f"owner{number}.csv", make_rows(1000, seed=20 + number))
         elldelta("release", owner, "--plan", plan, "-o", target)
         releases.append(target)
@@ -490,7 +520,9 @@ def test_releases_of_different_plans_are_linked_where_their_classes_meet(elldelt
 def test_an_audit_that_finds_somebody_below_ell_says_so(elldelta, story, tmp_path):
     """Two tiny owners with coarse classes each, whose diseases hardly meet."""
     plan = tmp_path / "plan.json"
-    elldelta("plan", story.model, "--ell", "2", "--records", "40", "--delta", "0.1", "-o", plan)
+    elldelta(
+        "plan", story.model, "--ell", "2", "--releases", "1", "--records", "40", "--delta", "0.1", "-o", plan
+    )
     releases = []
     for number, diseases in enumerate((("flu", "gout", "asthma"), ("flu", "angina", "épilepsie"))):
         rows = make_rows(200, seed=30 + number)
@@ -558,7 +590,20 @@ def test_composing_gives_back_what_the_plan_promises(elldelta, story, tmp_path):
     for fewer, more in zip(once, profile, strict=True):
         assert fewer["delta"] <= more["delta"] * (1 + 1e-9)
     other = tmp_path / "other.json"
-    elldelta("plan", story.model, "--ell", "3", "--records", "20000", "--delta", "0.01", "-o", other)
+    elldelta(
+        "plan",
+        story.model,
+        "--ell",
+        "3",
+        "--releases",
+        "1",
+        "--records",
+        "20000",
+        "--delta",
+        "0.01",
+        "-o",
+        other,
+    )
     mixed = elldelta("compose", f"{story.plan}:1", f"{other}:1", "--json").json
     assert mixed["releases"] == 2
     assert mixed["conditions"]

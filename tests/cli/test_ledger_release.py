@@ -213,7 +213,18 @@ def test_a_release_that_fits_the_copy_of_a_ledger_is_admitted_as_it_is(world, tm
 
 
 def test_classes_that_move_need_a_key_and_a_name(world, tmp_path, capsys):
-    ask = ["plan", str(world / "model.parquet"), "--ell", "3", "--records", "2000", "--merge-risk", "0.2"]
+    ask = [
+        "plan",
+        str(world / "model.parquet"),
+        "--ell",
+        "3",
+        "--releases",
+        "1",
+        "--records",
+        "2000",
+        "--merge-risk",
+        "0.2",
+    ]
     assert execute([*ask, "-o", str(tmp_path / "plan.json"), "--json"]) == 0
     assert (
         execute(["signature", "key", str(tmp_path / "key.pem"), "--public", str(tmp_path / "key.pub")]) == 0

@@ -150,18 +150,32 @@ def test_an_option_that_takes_one_value_is_given_once(elldelta, story, tmp_path)
         ("check", story.past, "--qi", "age", "--sensitive", SENSITIVE, "--sensitive", "gender"),
         ("schema", "infer", story.past, "--qi", "age", "--qi", "gender", "--sensitive", SENSITIVE,
          "-o", tmp_path / "s.toml"),
-        ("plan", story.model, "--ell", "3", "--ell", "2", "--records", "2500", "-o", tmp_path / "p.json"),
+        ("plan", story.model, "--ell", "3", "--ell", "2", "--releases", "1", "--records", "2500",
+         "-o", tmp_path / "p.json"),
     ):  # fmt: skip
         assert "is given 2 times" in refusal(elldelta, *command)["problem"]
 
 
 def test_numbers_that_cannot_be_meant(elldelta, story, tmp_path):
     for records in ("0", "-3", str(10**20)):
-        command = ("plan", story.model, "--ell", "3", "--records", records, "-o", tmp_path / "p.json")
+        command = (
+            "plan",
+            story.model,
+            "--ell",
+            "3",
+            "--releases",
+            "1",
+            "--records",
+            records,
+            "-o",
+            tmp_path / "p.json",
+        )
         error = refusal(elldelta, *command)
         assert "number of records must be" in error["problem"]
         assert error["found"] == f"It is {records}."
-    said = elldelta("plan", story.model, "--ell", "1", "--records", "2500", "-o", tmp_path / "p.json").err
+    said = elldelta(
+        "plan", story.model, "--ell", "1", "--releases", "1", "--records", "2500", "-o", tmp_path / "p.json"
+    ).err
     assert "promises nothing" in said
 
 

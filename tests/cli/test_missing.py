@@ -42,9 +42,11 @@ def test_na_is_no_vote(elldelta, votes, by_votes, tmp_path):
     shown = elldelta("schema", "infer", table, *ROLES, "-o", schema)
     assert "400 (NA)" in shown.out
     elldelta("estimate", table, "--schema", schema, "-o", model)
-    refused = elldelta("plan", model, "--ell", "3", "--records", "500", "-o", plan, "--json", code=2)
+    refused = elldelta(
+        "plan", model, "--ell", "3", "--releases", "1", "--records", "500", "-o", plan, "--json", code=2
+    )
     assert "from 1 to 2" in refused.error["problem"]
-    elldelta("plan", model, "--ell", "2", "--records", "500", "-o", plan)
+    elldelta("plan", model, "--ell", "2", "--releases", "1", "--records", "500", "-o", plan)
     made = elldelta("release", table, "--plan", plan, "-o", tmp_path / "r.csv", "--json").json
     assert (made["diversity"], made["records_suppressed"]) == (2, 400)
     for command in (("audit", tmp_path / "r.csv", "--ell", "3"), ("audit", table, *by_votes)):
@@ -87,7 +89,7 @@ def test_whoever_insists_is_quoted(elldelta, votes, described, by_votes, tmp_pat
     elldelta("schema", "infer", table, *ROLES, "-o", schema)
     schema.write_text(schema.read_text().replace('"suppress"', '"category"'))
     elldelta("estimate", table, "--schema", schema, "-o", model)
-    elldelta("plan", model, "--ell", "3", "--records", "500", "-o", plan)
+    elldelta("plan", model, "--ell", "3", "--releases", "1", "--records", "500", "-o", plan)
     words = json.loads(plan.read_text())["promise"]
     assert "3 values of 'vote' (a missing one counts as a value)" in words
     made = elldelta("release", table, "--plan", plan, "-o", tmp_path / "r.parquet")

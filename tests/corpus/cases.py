@@ -201,7 +201,7 @@ def ledger(bench: Bench) -> dict[str, Any]:
     shape = random_shape(bench.rng, most_sensitive=2)
     world = World(bench.rng, shape)
     expected = bench.one(None, None, 3) if len(shape.sensitive) == 1 else None
-    wish = {"ell": _ell(bench, shape.sensitive), "records": bench.one(400, 800)}
+    wish = {"ell": _ell(bench, shape.sensitive), "releases": 1, "records": bench.one(400, 800)}
     close = {"closeness": 0.5} if len(shape.sensitive) == 1 and bench.rng.random() < 0.2 else {}
     how = {"owners": expected} if expected and not close else bench.one({}, {"merge_risk": 0.3})
     plan = planned(bench.model(world), "certified", **wish, **close, **how)

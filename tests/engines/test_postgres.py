@@ -482,7 +482,7 @@ def test_a_release_in_a_table_is_verified_in_the_database(engine, run_sql):
     rng = np.random.default_rng(5)
     table = pa.table({"a": rng.integers(0, 20, 2000), "s": rng.choice(["x", "y", "z"], 2000)})
     schema = ed.Schema.infer(table, ["a"], "s")
-    plan = ed.plan(ed.estimate(table, schema), ell=2, records=1500)
+    plan = ed.plan(ed.estimate(table, schema), ell=2, releases=1, records=1500)
     made = ed.release(table, plan)
     run_sql("CREATE TABLE r (a text, s text)")
     for row in made.table.to_pylist():

@@ -135,7 +135,7 @@ def test_few_past_people_have_no_reference_of_their_own(wish):
     far = pd.DataFrame({"age": [90], "zip": ["A"], "disease": ["mumps"]})
     past = pd.concat([people(400, 0), far], ignore_index=True)
     model = ed.estimate(past, ed.Schema.infer(past, ["age", "zip"], "disease", widen={"age": "no"}))
-    made = ed.plan(model, closeness=0.8, records=40_000, **wish)
+    made = ed.plan(model, closeness=0.8, releases=1, records=40_000, **wish)
     counts = np.zeros((made.n_classes, 5))
     np.add.at(counts, made.class_of(model.ranks), model.counts.dense())
     assert made.n_classes > 3
@@ -236,7 +236,7 @@ def test_a_class_of_one_person_is_not_published_alone():
     past = pd.DataFrame({"ward": ["A"] * 500 + ["B"] * 500, "test": rng.random(1000) < 0.1})
     past["test"] = np.where(past["test"], "positive", "negative")
     model = ed.estimate(past, ed.Schema.infer(past, ["ward"], "test"))
-    made = ed.plan(model, closeness=0.4, records=1000)
+    made = ed.plan(model, closeness=0.4, releases=1, records=1000)
     assert made.n_classes == 2
     owner = pd.concat([past[past["ward"] == "A"]] * 2, ignore_index=True)
     for result in ("negative", "positive"):
@@ -274,7 +274,7 @@ def test_overall_is_one_reference_for_everybody(model):
 
 def test_a_plan_promises_something(model):
     with pytest.raises(ParameterError, match="needs a promise"):
-        ed.plan(model, records=3000)
+        ed.plan(model, records=3000, releases=1)
     for wrong in (
         {"closeness": 0.0},
         {"closeness": 0.2, "kind": "probabilistic"},
@@ -283,16 +283,16 @@ def test_a_plan_promises_something(model):
         {"closeness": 0.2, "closeness_to": "mine"},
     ):
         with pytest.raises(ParameterError):
-            ed.plan(model, records=3000, **wrong)
+            ed.plan(model, releases=1, records=3000, **wrong)
     with pytest.raises(RefusedError, match="stay within"):
         ed.plan(model, closeness=0.05, releases=2, records=30)
 
 
 def test_a_wish_is_read_as_it_was_written():
-    wish = Wish(closeness=0.25, closeness_to="overall", records=100)
+    wish = Wish(closeness=0.25, releases=1, closeness_to="overall", records=100)
     assert Wish.from_dict(wish.to_dict()) == wish
-    assert Wish.from_dict({"closeness": 0.25, "records": 100}).ell == 1
-    with pytest.raises(ParameterError, match="ell or closeness"):
+    assert Wish.from_dict({"closeness": 0.25, "releases": 1, "records": 100}).ell == 1
+    with pytest.raises(ParameterError, match="ell, closeness, or both"):
         Wish.from_dict({"records": 100})
 
 
@@ -308,7 +308,8 @@ def test_what_is_told_of_closeness_and_values_stays_within_delta(tmp_path):
             try:
                 plan = ed.plan(
                     model,
-                    ell=3, closeness=0.12, closeness_to="overall", records=300, k=1, delta=delta, **moving,
+                    ell=3, closeness=0.12, closeness_to="overall", releases=1, records=300, k=1, delta=delta,
+                    **moving,
                 )  # fmt: skip
             except RefusedError:
                 continue

@@ -29,7 +29,7 @@ def world():
     model = ed.estimate(past, schema)
     fine = ed.plan(model, closeness=0.2, releases=2, records=3000)
     overall = ed.plan(model, closeness=0.9, closeness_to="overall", releases=1, records=3000)
-    plain = ed.plan(model, ell=2, records=3000)
+    plain = ed.plan(model, ell=2, releases=1, records=3000)
     return fine, overall, plain, people
 
 

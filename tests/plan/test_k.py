@@ -94,7 +94,7 @@ def test_owners_drawn_from_the_model_hold_k_as_often_as_is_promised(one):
     drawn = rng.multinomial(RECORDS, (counts / counts.sum()).ravel(), 3000).reshape(3000, *counts.shape)
     short = {}
     for k in (None, K):
-        made = ed.plan(one, ell=2, records=RECORDS, delta=0.05, k=k)
+        made = ed.plan(one, ell=2, releases=1, records=RECORDS, delta=0.05, k=k)
         sizes = np.zeros((3000, made.n_classes))
         np.add.at(sizes.T, made.class_of(one.ranks), drawn.sum(axis=2).T)
         short[k] = ((sizes > 0) & (sizes < K)).any(axis=1).mean()
@@ -103,8 +103,8 @@ def test_owners_drawn_from_the_model_hold_k_as_often_as_is_promised(one):
 
 
 def test_classes_that_move_fall_short_one_by_one(one):
-    made = ed.plan(one, ell=2, records=RECORDS, merge_risk=0.1, k=K)
-    fixed = ed.plan(one, ell=2, records=RECORDS, k=K)
+    made = ed.plan(one, ell=2, releases=1, records=RECORDS, merge_risk=0.1, k=K)
+    fixed = ed.plan(one, ell=2, releases=1, records=RECORDS, k=K)
     assert made.n_classes > fixed.n_classes
     sizes = np.bincount(made.class_of(one.ranks), one.counts.dense().sum(axis=1))
     assert binom.cdf(K - 1, RECORDS, sizes / sizes.sum()).max() <= 0.1
@@ -118,11 +118,11 @@ def test_classes_that_move_fall_short_one_by_one(one):
 
 def test_the_largest_ell_of_several_columns_implies_it_for_all(two):
     ells = {"disease": 4, "income": 2}
-    plain = ed.plan(two, ell=ells, records=RECORDS)
+    plain = ed.plan(two, ell=ells, releases=1, records=RECORDS)
     assert [face.k for face in plain.faces] == [4, 4]
-    asked = ed.plan(two, ell=ells, records=RECORDS, k=4)
+    asked = ed.plan(two, ell=ells, releases=1, records=RECORDS, k=4)
     assert asked == plain  # nothing more than was there
-    made = ed.plan(two, ell=ells, records=RECORDS, k=K)
+    made = ed.plan(two, ell=ells, releases=1, records=RECORDS, k=K)
     assert made.all_terms.k == K
     assert made.n_classes < plain.n_classes
     assert Plan.from_dict(made.to_dict()) == made
@@ -139,6 +139,6 @@ def test_the_largest_ell_of_several_columns_implies_it_for_all(two):
 def test_k_is_for_certified_plans(one):
     for kind in ("probabilistic", "paper"):
         with pytest.raises(ParameterError, match="certified plan"):
-            ed.plan(one, ell=2, records=RECORDS, kind=kind, k=K)
+            ed.plan(one, ell=2, releases=1, records=RECORDS, kind=kind, k=K)
     with pytest.raises(ParameterError, match="fewest records of a class"):
-        ed.plan(one, ell=2, records=RECORDS, k=0)
+        ed.plan(one, ell=2, releases=1, records=RECORDS, k=0)

@@ -73,15 +73,15 @@ def test_a_schema_keeps_its_groups(model):
     assert Schema.from_toml(schema.to_toml()) == schema
     assert sorted(schema.sensitive.released_values().to_pylist()) == sorted(GROUPS)
     with pytest.raises(ParameterError, match="ell"):
-        ed.plan(model, ell=5, records=3000)
+        ed.plan(model, ell=5, releases=1, records=3000)
     for more in ({"closeness": 0.5}, {"kind": "paper"}):
         with pytest.raises(ParameterError, match="counts groups"):
-            ed.plan(model, ell=3, records=3000, **more)
+            ed.plan(model, ell=3, releases=1, records=3000, **more)
 
 
 def test_a_plan_that_counts_a_group_twice_is_refused(model):
     plain = replace(model.schema, sensitive=replace(model.schema.sensitive, hierarchy=None))
-    plan = ed.plan(ed.estimate(table(0, 20_000), plain), ell=3, records=3000)
+    plan = ed.plan(ed.estimate(table(0, 20_000), plain), ell=3, releases=1, records=3000)
     forged = replace(plan, schema=model.schema, promise="", conditions=())
     content = {
         key: value for key, value in forged.to_dict().items() if key not in ("kind", "format", "digest")

@@ -60,7 +60,7 @@ def test_classes_and_the_root_fail_as_seldom_as_is_said(model, wish):
 
 def test_the_root_of_few_records_fails_about_as_often_as_is_said(model):
     """A bound that says something: near to what happens, and never far below it."""
-    plan = ed.plan(model, ell=5, records=20, merge_risk=0.9, delta=0.9)
+    plan = ed.plan(model, ell=5, releases=1, records=20, merge_risk=0.9, delta=0.9)
     tables = drawn(plan, model, 2000, 20, 2)
     refused = np.mean([not root_passes(plan, table) for table in tables])
     assert 0.0 < refused <= plan.failure_upper + 4 * np.sqrt(plan.failure_upper / 2000)
@@ -68,17 +68,17 @@ def test_the_root_of_few_records_fails_about_as_often_as_is_said(model):
 
 def test_a_root_that_would_fail_too_often_is_refused(model):
     with pytest.raises(RefusedError) as caught:
-        ed.plan(model, ell=5, records=20, merge_risk=0.9)
+        ed.plan(model, ell=5, releases=1, records=20, merge_risk=0.9)
     assert all((caught.value.problem, caught.value.found, caught.value.remedy))
     assert "32 records" in caught.value.remedy
     with pytest.raises(RefusedError, match="all together"):  # by what is told of past counts
-        ed.plan(model, ell=5, records=32, merge_risk=0.9)
-    assert ed.plan(model, ell=5, records=40, merge_risk=0.9).failure_upper <= 0.01
+        ed.plan(model, ell=5, releases=1, records=32, merge_risk=0.9)
+    assert ed.plan(model, ell=5, releases=1, records=40, merge_risk=0.9).failure_upper <= 0.01
 
 
 @pytest.mark.parametrize("changes", [{"failure_upper": 1e-200}, {"records": 200}, {"ell": 5}], ids=str)
 def test_the_chance_of_the_root_is_computed_again(model, changes):
-    plan = ed.plan(model, ell=4, records=300, merge_risk=0.3)
+    plan = ed.plan(model, ell=4, releases=1, records=300, merge_risk=0.3)
     assert Plan.from_dict(plan.to_dict()) == plan
     forged = replace(plan, **{"k": 5} | changes, promise="", conditions=())
     with pytest.raises(FileError):
@@ -115,12 +115,12 @@ def test_one_ledger_costs_less_than_certificates_alone(model):
 
 
 def test_the_words_say_for_whom_and_how_much(model):
-    fixed = ed.plan(model, ell=3, records=3000)
+    fixed = ed.plan(model, ell=3, releases=1, records=3000)
     chance = rounded_up(fixed.failure_upper)
     assert f"passes, except with probability at most {chance}; one that does not is refused" in fixed.promise
     assert DO_NOT_SHARE not in fixed.conditions
     assert not any(word in fixed.promise for word in ("merge", "K_1", "decoy"))
-    moving = ed.plan(model, ell=3, records=3000, merge_risk=0.1)
+    moving = ed.plan(model, ell=3, releases=1, records=3000, merge_risk=0.1)
     assert DO_NOT_SHARE in moving.conditions
     assert "with probability at most 0.1" in moving.promise
     assert "K_1 = 22.3" in moving.promise

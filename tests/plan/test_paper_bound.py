@@ -48,7 +48,7 @@ def test_no_partition_that_the_records_pay_for_has_more_classes(table, data):
     fewest = min(records for records, _ in points)
     n_records = data.draw(st.integers(fewest, max(records for records, _ in points) + 5))
     best = max(n_classes for records, n_classes in points if records <= n_records)
-    wish = {"ell": ell, "delta": 0.05, "kind": "paper"}
+    wish = {"ell": ell, "releases": 1, "delta": 0.05, "kind": "paper"}
     plan = ed.plan(model_of(np.array(table)), records=n_records, **wish)
     assert plan.n_classes == best
     assert plan.failure_upper <= 0.05

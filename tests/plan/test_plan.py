@@ -48,7 +48,7 @@ def model(past):
 @pytest.mark.parametrize("kind", PLAN_KINDS)
 def test_a_plan_can_be_made_without_telling_of_rare_values(model, kind):
     rare = model.schema.sensitive.domain.values.index("hiv")
-    plan = ed.plan(model, ell=3, records=3000, fewest_past=5, kind=kind, delta=0.01)
+    plan = ed.plan(model, ell=3, releases=1, records=3000, fewest_past=5, kind=kind, delta=0.01)
     assert all(rare not in values for values in plan.witnesses)
     assert min(min(cells) for cells in plan.witness_cells) * 8001 >= 5 - 1e-6
     assert plan.failure_upper <= 0.01
@@ -57,7 +57,7 @@ def test_a_plan_can_be_made_without_telling_of_rare_values(model, kind):
 def test_without_the_limit_the_leak_is_real(model):
     """The test above can fail: a fine plan for one release uses every value it can."""
     rare = model.schema.sensitive.domain.values.index("hiv")
-    plan = ed.plan(model, ell=3, records=3000)
+    plan = ed.plan(model, ell=3, releases=1, records=3000)
     assert any(rare in values for values in plan.witnesses)
 
 
@@ -99,7 +99,7 @@ def test_plans_whose_words_and_numbers_do_not_agree_are_refused(model, changes):
 
 
 def test_merged_classes_are_no_plan(model):
-    plan = ed.plan(model, ell=3, records=3000)
+    plan = ed.plan(model, ell=3, releases=1, records=3000)
     merged = {"shape": "merged", "base": plan.classes.to_dict(), "group_of": [0] * plan.n_classes}
     with pytest.raises(FileError):
         Plan.from_dict(resealed(plan, classes=merged))
@@ -240,7 +240,7 @@ def test_a_witness_that_never_occurs_is_counted_as_written():
     ],
 )
 def test_witnesses_that_no_plan_has_are_refused(model, name, row):
-    plan = ed.plan(model, ell=3, records=3000, delta=0.01)
+    plan = ed.plan(model, ell=3, releases=1, records=3000, delta=0.01)
     plain = replace(
         plan,
         witnesses=((0, 1, 2), *plan.witnesses[1:]),
@@ -262,7 +262,7 @@ def test_witnesses_that_no_plan_has_are_refused(model, name, row):
     ],
 )
 def test_entries_of_another_type_are_refused_with_their_place(model, name, entry):
-    plan = ed.plan(model, ell=3, records=3000, delta=0.01)
+    plan = ed.plan(model, ell=3, releases=1, records=3000, delta=0.01)
     first, *others = plan.to_dict()[name]
     with pytest.raises(FileError, match=rf"{name}\[0\]\[2\]: An entry of '{name}' must be a"):
         Plan.from_dict(resealed(plan, **{name: [[*first[:2], entry, *first[3:]], *others]}))

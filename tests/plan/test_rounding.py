@@ -60,7 +60,7 @@ WISHES = [
     {"ell": 3, "min_records": 2},
     {"ell": 3, "movers": "any"},
     {"ell": 3, "kind": "probabilistic"},
-    {"ell": 3, "kind": "paper", "records": 60_000},
+    {"ell": 3, "releases": 1, "kind": "paper", "records": 60_000},
     {"closeness": 0.4},
     {"ell": 2, "closeness": 0.4},
 ]

@@ -68,7 +68,7 @@ def model():
 
 
 def test_loss_is_measured_over_what_was_seen(model):
-    made = ed.plan(model, ell=2, records=4000)
+    made = ed.plan(model, ell=2, releases=1, records=4000)
     assert made.seen[0] == (20, 59)
     assert Plan.from_dict(made.to_dict()) == made
     # by hand: labels clipped to 20..59, over 39 steps, and over 2 steps of three categories
@@ -85,7 +85,9 @@ def test_loss_is_measured_over_what_was_seen(model):
 def test_a_wider_domain_costs_nothing():
     """The same people: the classes that are found lose the same, however wide the domain is."""
     ages = np.random.default_rng(4).integers(20, 60, 8000)
-    found = [ed.plan(model, ell=3, records=6000) for model in (model_of(ages, 70), model_of(ages, 500))]
+    found = [
+        ed.plan(model, ell=3, releases=1, records=6000) for model in (model_of(ages, 70), model_of(ages, 500))
+    ]
     losses = [made.utility(model_of(ages, made.schema.sizes[0] - 1)).ncp for made in found]
     assert found[0].n_classes == found[1].n_classes > 10
     assert losses[0] == pytest.approx(losses[1])

@@ -11,7 +11,7 @@ from elldelta.errors import ParameterError
 from elldelta.plan import planner
 from elldelta.plan.wish import Wish
 
-SMALL = {"ell": 3, "records": 2000}
+SMALL = {"ell": 3, "releases": 1, "records": 2000}
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ SMALL = {"ell": 3, "records": 2000}
         ("ell", 4.0, "4.0, a float"),
         ("ell", "4", "'4', a str"),
         ("ell", True, "True, a bool"),
-        ("ell", None, "None"),
+        ("ell", None, "Neither"),
         ("ell", 0, "0"),
         ("ell", np.array([4, 5]), "ndarray"),
         ("ell", np.zeros(1000), "of the type ndarray"),
@@ -54,7 +54,7 @@ def test_what_is_wrong_is_told_in_three_parts(name, value, found):
 @pytest.mark.parametrize("ways", [{}, {"records": 10, "p": 0.1}, {"p": 0.1, "beta": 0.5}], ids=str)
 def test_one_way_to_say_how_many_records(ways):
     with pytest.raises(ParameterError, match="exactly one"):
-        Wish(ell=3, **ways)
+        Wish(ell=3, releases=1, **ways)
 
 
 def test_numbers_of_numpy_become_plain_ones():
@@ -68,7 +68,7 @@ def test_numbers_of_numpy_become_plain_ones():
     "wish",
     [
         Wish(**SMALL),
-        Wish(ell=2, beta=0.1, kind="paper"),
+        Wish(ell=2, releases=1, beta=0.1, kind="paper"),
         Wish(ell=2, p=0.001, releases=3, kind="paper"),
         Wish(**SMALL, kind="probabilistic"),
         Wish(**SMALL, merge_risk=0.1, min_records=2, fewest_past=5, k=20),
@@ -80,11 +80,28 @@ def test_a_wish_survives_being_stored(wish):
     assert set(document) == {field.name for field in fields(Wish)}
 
 
-@pytest.mark.parametrize("document", [{}, {"records": 5}, {"ell": 3, "records": 5, "l": 4}], ids=str)
-def test_documents_that_are_no_wish(document):
-    with pytest.raises(ParameterError, match="A wish says ell") as caught:
+@pytest.mark.parametrize(
+    ("document", "parameter"),
+    [
+        ({}, ("ell", "closeness")),
+        ({"ell": 3, "records": 5}, ("releases", "owners")),
+        ({"ell": 3, "releases": 1}, ("records",)),
+        ({"ell": 3, "releases": 0, "records": 5}, ("releases",)),
+        ({"ell": 3, "releases": 1, "records": 5, "kind": "circles"}, ("kind",)),
+    ],
+    ids=str,
+)
+def test_an_error_names_the_fields_it_is_about(document, parameter):
+    with pytest.raises(ParameterError) as caught:
         Wish.from_dict(document)
+    assert caught.value.parameter == parameter
     assert caught.value.found
+    assert caught.value.remedy
+
+
+def test_a_document_with_other_names_is_no_wish():
+    with pytest.raises(ParameterError, match="A wish says nothing") as caught:
+        Wish.from_dict({"ell": 3, "releases": 1, "records": 5, "l": 4})
     assert "fewest_past" in caught.value.remedy
 
 
@@ -92,26 +109,26 @@ def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
     """Every field of a wish is a parameter of `plan` with the same default, and comes to its place."""
     parameters = dict(inspect.signature(planner.plan).parameters)
     assert set(parameters) == {field.name for field in fields(Wish)} | {"model", "hierarchies", "progress"}
-    for field in fields(Wish)[1:]:
+    for field in fields(Wish):
         assert parameters[field.name].default == field.default
     monkeypatch.setattr(planner, "loaded", lambda *_: None)
     monkeypatch.setattr(planner, "make_plan", lambda _model, wish, _hierarchies, _progress: wish)
     given = {"ell": 7, "delta": 0.03, "releases": 4, "kind": "paper", "fewest_past": 6}
     for way in ({"records": 900}, {"p": 0.125}, {"beta": 0.25}):
         assert planner.plan(None, **given, **way) == Wish(**given, **way)
-    certified = {"ell": 2, "records": 900, "merge_risk": 0.25, "min_records": 3, "k": 12}
+    certified = {"ell": 2, "releases": 1, "records": 900, "merge_risk": 0.25, "min_records": 3, "k": 12}
     assert planner.plan(None, **certified) == Wish(**certified)
 
 
 @pytest.mark.parametrize(
     "wish",
     [
-        {"records": 10},
+        {"records": 10, "releases": 1},
         {"records": 10, "owners": 3},
-        {"records": 10, "merge_risk": 0.2},
-        {"records": 10, "closeness": 0.2},
-        {"records": 10, "kind": "probabilistic"},
-        {"p": 0.1, "kind": "paper"},
+        {"records": 10, "releases": 1, "merge_risk": 0.2},
+        {"records": 10, "closeness": 0.2, "releases": 1},
+        {"records": 10, "releases": 1, "kind": "probabilistic"},
+        {"p": 0.1, "releases": 1, "kind": "paper"},
     ],
     ids=str,
 )
@@ -139,10 +156,12 @@ def test_classes_are_fixed_and_delta_is_one_percent_where_nothing_was_asked_for(
     ids=str,
 )
 def test_the_fewest_records_of_a_class(wish, k):
-    assert Wish(records=10, **wish).least_records == k
+    assert Wish(records=10, releases=1, **wish).least_records == k
 
 
-@pytest.mark.parametrize(("more", "budget"), [({"releases": 4}, 0.08), ({"owners": 5}, 0.1), ({}, 0.02)])
+@pytest.mark.parametrize(
+    ("more", "budget"), [({"releases": 4}, 0.08), ({"owners": 5}, 0.1), ({"releases": 1}, 0.02)]
+)
 def test_what_all_releases_together_may_fail_with(more, budget):
     assert Wish(ell=2, records=10, delta=0.02, **more).budget == pytest.approx(budget)
 
@@ -170,5 +189,5 @@ def test_what_all_releases_together_may_fail_with(more, budget):
 )
 def test_what_does_not_go_together_is_told_in_three_parts(wish):
     with pytest.raises(ParameterError) as caught:
-        Wish(**{"ell": 2} | wish)
+        Wish(**{"ell": 2} | ({} if "owners" in wish else {"releases": 1}) | wish)
     assert all((caught.value.problem, caught.value.found, caught.value.remedy))

@@ -172,7 +172,7 @@ def test_many_combinations_are_found_in_their_boxes():
     data["s"] = [f"value {rng.randrange(5)}" for _ in range(4000)]
     schema = ed.Schema.infer(pa.table(data), ["a", "b", "c"], "s", widen=dict.fromkeys("abc", "no"))
     assert schema.n_combinations == 8_000_000
-    plan = ed.plan(ed.estimate(pa.table(data), schema), ell=3, records=3000)
+    plan = ed.plan(ed.estimate(pa.table(data), schema), ell=3, releases=1, records=3000)
     assert plan.n_classes > 20
     labels = {}
     for low, high in zip(*(ends.tolist() for ends in plan.classes.hulls(schema)), strict=True):

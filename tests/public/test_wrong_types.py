@@ -33,19 +33,19 @@ WRONG = {
     "an array to estimate from": lambda g: ed.estimate(ARRAY, g["schema"]),
     "a number as schema": lambda g: ed.estimate(g["past"], 3),
     "an unknown engine": lambda g: ed.estimate(g["past"], g["schema"], engine="abacus"),
-    "a table as model": lambda g: ed.plan(g["past"], ell=3, records=2500),
-    "a plan as model": lambda g: ed.plan(g["plan"], ell=3, records=2500),
-    "a real ell": lambda g: ed.plan(g["model"], ell=4.0, records=2500),
-    "a text as ell": lambda g: ed.plan(g["model"], ell="4", records=2500),
-    "an array as ell": lambda g: ed.plan(g["model"], ell=ARRAY, records=2500),
-    "real records": lambda g: ed.plan(g["model"], ell=4, records=2500.5),
-    "a text as delta": lambda g: ed.plan(g["model"], ell=4, records=2500, delta="0.1"),
-    "an unknown kind": lambda g: ed.plan(g["model"], ell=4, records=2500, kind="circles"),
+    "a table as model": lambda g: ed.plan(g["past"], ell=3, releases=1, records=2500),
+    "a plan as model": lambda g: ed.plan(g["plan"], ell=3, releases=1, records=2500),
+    "a real ell": lambda g: ed.plan(g["model"], ell=4.0, releases=1, records=2500),
+    "a text as ell": lambda g: ed.plan(g["model"], ell="4", releases=1, records=2500),
+    "an array as ell": lambda g: ed.plan(g["model"], ell=ARRAY, releases=1, records=2500),
+    "real records": lambda g: ed.plan(g["model"], ell=4, releases=1, records=2500.5),
+    "a text as delta": lambda g: ed.plan(g["model"], ell=4, releases=1, records=2500, delta="0.1"),
+    "an unknown kind": lambda g: ed.plan(g["model"], ell=4, releases=1, records=2500, kind="circles"),
     "rows as a hierarchy": lambda g: ed.plan(
-        g["model"], ell=3, records=2500, hierarchies={"gender": [["F", "*"], ["M", "*"]]}
+        g["model"], ell=3, releases=1, records=2500, hierarchies={"gender": [["F", "*"], ["M", "*"]]}
     ),
     "one hierarchy for nobody": lambda g: ed.plan(
-        g["model"], ell=3, records=2500, hierarchies=["gender.csv"]
+        g["model"], ell=3, releases=1, records=2500, hierarchies=["gender.csv"]
     ),
     "a model as plan": lambda g: ed.release(g["past"], g["model"]),
     "an array to release": lambda g: ed.release(ARRAY, g["plan"]),

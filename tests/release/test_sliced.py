@@ -264,10 +264,10 @@ def test_what_several_columns_do_not_go_with_is_refused(past):
     schema = Schema.infer(past, ["age", "sex"], ["disease", "income"])
     model = ed.estimate(past, schema)
     with pytest.raises(ParameterError, match="several sensitive columns"):
-        ed.plan(model, ell=2, records=2500, kind="paper")
+        ed.plan(model, ell=2, releases=1, records=2500, kind="paper")
     with pytest.raises(ParameterError, match="by its name"):
-        ed.plan(model, ell={"disease": 3}, records=2500)
-    probabilistic = ed.plan(model, ell=3, records=2500, kind="probabilistic")
+        ed.plan(model, ell={"disease": 3}, releases=1, records=2500)
+    probabilistic = ed.plan(model, ell=3, releases=1, records=2500, kind="probabilistic")
     with pytest.raises(RefusedError, match="asks for 2500 records"):
         ed.release(past.iloc[:100], probabilistic)
 

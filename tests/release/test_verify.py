@@ -118,7 +118,7 @@ def test_merged_classes_with_equal_labels_are_refused(model, tmp_path):
 
 def test_a_manifest_tells_nothing_about_places_inside_classes(model, tmp_path):
     """The same counts by class, once spread out and once at one place: the same manifest."""
-    plan = ed.plan(model, ell=3, records=500)
+    plan = ed.plan(model, ell=3, releases=1, records=500)
     spread = people(600, 5)
     lows, _ = plan.classes.hulls(plan.schema)
     ranks = plan.schema.ranks(
@@ -139,7 +139,7 @@ def test_a_manifest_tells_nothing_about_places_inside_classes(model, tmp_path):
 
 
 def test_outputs_and_inputs_must_be_different_files(model, tmp_path):
-    plan = ed.plan(model, ell=3, records=500)
+    plan = ed.plan(model, ell=3, releases=1, records=500)
     source = tmp_path / "people.csv"
     people(600, 5).to_csv(source, index=False)
     before = source.read_bytes()
@@ -155,7 +155,7 @@ def test_outputs_and_inputs_must_be_different_files(model, tmp_path):
 
 
 def test_a_pending_file_of_somebody_else_moves_nothing(model, tmp_path):
-    plan = ed.plan(model, ell=3, records=500)
+    plan = ed.plan(model, ell=3, releases=1, records=500)
     ledger, precious = tmp_path / "book.ledger", tmp_path / "precious.txt"
     ed.release(people(600, 5), plan, to=tmp_path / "a.csv", ledger=ed.Ledger(ledger, "a"))
     precious.write_text("mine")

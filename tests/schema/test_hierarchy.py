@@ -551,7 +551,7 @@ def test_every_box_is_a_group_or_a_run_of_siblings(seed, ell):
         ed.estimate(records(seed=seed), PLAIN),
         {"education": Hierarchy(EDUCATION), "age": Hierarchy(AGE_ROWS)},
     )
-    plan = ed.plan(grouped, ell=ell, records=20_000, delta=0.01)
+    plan = ed.plan(grouped, ell=ell, releases=1, records=20_000, delta=0.01)
     assume(plan.n_classes > 1)
     assert plan.classes.shape == "boxes"
     lows, highs = plan.classes.hulls(plan.schema)
@@ -565,7 +565,7 @@ def test_boxes_without_the_hierarchy_would_cut_elsewhere():
     model = ed.estimate(records(), PLAIN)
     grouped = with_hierarchies(model, {"age": Hierarchy(AGE_ROWS)})
     tree = grouped.schema.quasi_identifiers[1].cut_tree
-    lows, highs = ed.plan(model, ell=2, records=20_000, delta=0.01).classes.hulls(PLAIN)
+    lows, highs = ed.plan(model, ell=2, releases=1, records=20_000, delta=0.01).classes.hulls(PLAIN)
     allowed = sibling_runs(tree.levels.tolist())
     assert not set(zip(lows[:, 1].tolist(), highs[:, 1].tolist(), strict=True)) <= allowed
 
@@ -573,7 +573,7 @@ def test_boxes_without_the_hierarchy_would_cut_elsewhere():
 def test_one_column_with_a_hierarchy_is_cut_along_it():
     schema = Schema((PLAIN.quasi_identifiers[1],), PLAIN.sensitive)
     model = with_hierarchies(ed.estimate(records(), schema), {"age": Hierarchy(AGE_ROWS)})
-    plan = ed.plan(model, ell=4, records=500, delta=0.01)
+    plan = ed.plan(model, ell=4, releases=1, records=500, delta=0.01)
     assert plan.classes.shape == "boxes"
     assert {label for (label,) in plan.labels} & {"20-24", "20-29", "30-39"}
 
@@ -583,7 +583,7 @@ def test_a_release_shows_groups_and_can_be_audited_by_its_labels():
     model = with_hierarchies(
         ed.estimate(table, PLAIN), {"education": Hierarchy(EDUCATION), "age": Hierarchy(AGE_ROWS)}
     )
-    plan = ed.plan(model, ell=5, records=3000, delta=0.01)
+    plan = ed.plan(model, ell=5, releases=1, records=3000, delta=0.01)
     release = ed.release(table, plan)
     shown = set(release.table.column("education").to_pylist())
     for label in shown:

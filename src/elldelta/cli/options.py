@@ -64,8 +64,6 @@ Ell = Annotated[
     int,
     typer.Option("--ell", help="Sensitive values that must be left for everybody.", callback=note_ell_of_one),
 ]
-Delta = Annotated[float, Doc("Failure probability of one release, between 0 and 1.")]
-Releases = Annotated[int, Doc("How many releases somebody may link together.")]
 Person = Annotated[
     str | None,
     Doc(
@@ -158,7 +156,12 @@ def _parsed(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         parse = readers.get(name)
         if parse is not None and isinstance(value, str):
-            given[name] = parse(value)
+            try:
+                given[name] = parse(value)
+            except ParameterError as error:
+                raise ParameterError(
+                    error.problem, found=error.found, remedy=error.remedy, parameter=name
+                ) from None
     return given
 
 

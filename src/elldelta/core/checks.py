@@ -14,7 +14,15 @@ MOST_RECORDS = 10**12
 """Plans are not made for more records, and searches for a number of records end here."""
 
 
-def check_whole(name: str, value: object, least: int = 1, most: int | None = None, of: str = "") -> int:
+def check_whole(
+    name: str,
+    value: object,
+    least: int = 1,
+    most: int | None = None,
+    of: str = "",
+    *,
+    parameter: str | tuple[str, ...] = (),
+) -> int:
     """Returns `value` if it is a whole number, of any type that is one, in least..most.
 
     >>> check_whole("ell", 4.0)
@@ -32,14 +40,22 @@ def check_whole(name: str, value: object, least: int = 1, most: int | None = Non
         f"{name.replace('the ', 'The ', 1)} must be a whole number{span}{of}.",
         found=f"It is {described(value)}.",
         remedy=f"Write {value:.0f}." if is_written_wrongly else "Choose a number in that range.",
+        parameter=parameter,
     )
 
 
-def check_real(value: object, is_inside: Callable[[float], bool], problem: str, remedy: str = "") -> float:
+def check_real(
+    value: object,
+    is_inside: Callable[[float], bool],
+    problem: str,
+    remedy: str = "",
+    *,
+    parameter: str | tuple[str, ...] = (),
+) -> float:
     """Returns `value` if it is a number in a range; `problem` says what is wrong otherwise."""
     if not isinstance(value, bool) and isinstance(value, Real) and is_inside(float(value)):
         return float(value)
-    raise ParameterError(problem, found=f"It is {described(value)}.", remedy=remedy)
+    raise ParameterError(problem, found=f"It is {described(value)}.", remedy=remedy, parameter=parameter)
 
 
 def check_ell(ell: object, n_values: int) -> int:

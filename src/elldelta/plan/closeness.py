@@ -195,7 +195,7 @@ def closeness_bound(wish: Wish, past: JointDistribution) -> ClosenessBound:
     """
     marginal, is_overall = past.value_marginal, wish.closeness_to == "overall"
     return ClosenessBound(
-        float(as_limit(wish.closeness) / wish.releases),
+        float(as_limit(wish.closeness) / wish.n_linked),
         reference=marginal if is_overall else None,
         prior=SMOOTHING * marginal,
         least_mass=0.0 if is_overall else min(1.0, FEWEST_PAST / past.total),

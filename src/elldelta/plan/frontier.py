@@ -14,8 +14,9 @@ from elldelta.errors import RefusedError
 from elldelta.files import loaded
 from elldelta.model import Model, read_model
 from elldelta.pages.page import Displayed
+from elldelta.parameters import with_keywords
 from elldelta.plan.planner import Planner
-from elldelta.plan.wish import Wish
+from elldelta.plan.wish import FrontierWish, Wish
 
 if TYPE_CHECKING:
     import os
@@ -94,49 +95,46 @@ class Frontier(Displayed):
         }
 
 
-def frontier(
-    model: Model | str | os.PathLike[str],
-    *,
-    ell: int,
-    delta: float = 0.01,
-    releases: int = 1,
-    records: Sequence[int] | None = None,
-    n_points: int = 12,
-    exact: bool = False,
-    progress: Progress | None = None,
-) -> Frontier:
-    """Classes of certified plans, and of the paper, for several numbers of records.
+@dataclass(frozen=True, kw_only=True)
+class FrontierArguments(FrontierWish):
+    """The keywords of `frontier`: what it is about, and what does not belong to it.
 
-    Args:
-        model: The model, or its file.
-        ell: Sensitive values to be left.
-        delta: Failure probability of one release.
-        releases: How many releases may be linked.
-        records: The numbers of records to try; by default `n_points` of them, from the fewest that promise
-            anything to ten times the records of the model.
-        n_points: How many numbers of records to try by default.
-        exact: Whether boxes are searched as thoroughly as for a plan even where that takes long. Without it
-            models with many combinations are searched ten times as fast, or faster, and a plan may have
-            about a tenth more or fewer classes than is told here.
+    Attributes:
+        n_points: How many numbers of records to try if none are given.
         progress: Is told how far the work is.
     """
-    tried = [check_whole("the number of records", number, 1, MOST_RECORDS) for number in records or ()]
-    wish = Wish(ell=ell, delta=delta, releases=releases, records=1)
+
+    n_points: int = 12
+    progress: Progress | None = None
+
+
+def _frontier(model: Model | str | os.PathLike[str], arguments: FrontierArguments) -> Frontier:
+    """Classes of certified plans, and of the paper, for several numbers of records."""
+    given = arguments.records
+    tried = [check_whole("the number of records", number, 1, MOST_RECORDS) for number in given or ()]
+    wish = Wish(ell=arguments.ell, delta=arguments.delta, releases=arguments.releases, records=1)
     past = loaded(model, Model, read_model)
 
     def rows(tell: Progress) -> tuple[Planner, list[FrontierRow]]:
         planner = Planner(past, wish)
         numbers = tried
-        if records is None:
+        if given is None:
             fewest = planner.fewest_records()
             most = 10 * max(past.n_records, fewest)
-            numbers = np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist()
-        if not exact:
+            numbers = np.unique(np.geomspace(fewest, most, arguments.n_points).astype(int)).tolist()
+        if not arguments.exact:
             planner.effort = frontier_effort(past, len(numbers))
         return planner, list(_rows(planner, numbers, tell))
 
-    planner, found = computed(rows, progress)
-    return Frontier(wish.largest_ell, wish.delta, wish.releases, planner.effort > 0, tuple(found))
+    planner, found = computed(rows, arguments.progress)
+    return Frontier(wish.largest_ell, wish.delta, wish.n_linked, planner.effort > 0, tuple(found))
+
+
+frontier = with_keywords(FrontierArguments, _frontier)
+"""Classes of certified plans, and of the paper, for several numbers of records.
+
+It takes a model, or its file, and as keywords the fields of `FrontierWish`, and of `FrontierArguments`.
+"""
 
 
 def frontier_effort(model: Model, n_plans: int) -> int:

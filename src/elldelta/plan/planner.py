@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +19,21 @@ from elldelta.errors import RefusedError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model
 from elldelta.pages.charts import check_picture, write_picture
+from elldelta.parameters import with_keywords
 from elldelta.plan.classes import Boxes, Runs, lengths_of, seen_ranges
 from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.root import failing_root, root_distance_risk, root_failure_upper
-from elldelta.plan.several import check_choices, together, wish_of
-from elldelta.plan.wish import USUAL_DELTA, Wish, check_noisy, checked_by, plan_groups, promised_ell
+from elldelta.plan.several import together
+from elldelta.plan.wish import (
+    Wish,
+    check_noisy,
+    check_several_columns,
+    checked_by,
+    plan_groups,
+    wish_for_column,
+)
 from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:
@@ -37,7 +45,7 @@ if TYPE_CHECKING:
     from elldelta.core.generalize.bounds import BoundResult, Bounds
     from elldelta.core.utility import Utility
     from elldelta.engines import Progress
-    from elldelta.parameters import ClosenessTo, Movers, PlanKind
+    from elldelta.parameters import PlanKind
     from elldelta.plan.classes import Classes
     from elldelta.plan.movers import Common
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
@@ -45,80 +53,39 @@ if TYPE_CHECKING:
 TRIES = 5  # how often classes are made again for a smaller failure before they are made for fewer records
 
 
-def plan(
-    model: Model | str | os.PathLike[str],
-    *,
-    ell: int | Mapping[str, int] | None = None,
-    closeness: float | Mapping[str, float] | None = None,
-    closeness_to: ClosenessTo = "class",
-    releases: int = 1,
-    records: int | None = None,
-    delta: float = USUAL_DELTA,
-    p: float | None = None,
-    beta: float | None = None,
-    kind: PlanKind = "certified",
-    merge_risk: float | None = None,
-    owners: int | None = None,
-    min_records: int = 1,
-    k: int | None = None,
-    fewest_past: int = 1,
-    movers: Movers = "declared",
-    hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
-    progress: Progress | None = None,
-) -> Plan:
-    """Makes a plan from a model, for example ``plan(model, ell=5, releases=2, records=30_000)``.
+@dataclass(frozen=True, kw_only=True)
+class PlanArguments(Wish):
+    """The keywords of `plan`: a wish, and what does not belong to it.
 
-    Exactly one of records, p and beta must be given, and ell, closeness or both.
-
-    Args:
-        model: The model, or its file.
-        ell: Sensitive values to be left for everybody.
-        closeness: T, between 0 and 1: the shares of linked records must stay within this total variation of
-            what the plan says.
-        closeness_to: What the plan says about a person: the distribution of the "class", smoothed and
-            rounded, or of everybody, "overall" (t-closeness).
-        releases: How many releases may be linked; the failure after linkage is at most releases x delta.
-        records: The records every owner can wait for.
-        delta: Failure probability of one release: of a certified plan, that an owner with the plan's records
-            has to refuse.
-        p: The paper's parameter; decides the records of a paper plan.
-        beta: The same as a share of p_ell.
-        kind: "certified": boxes, and each release is checked before it is published. "probabilistic": boxes,
-            published at N records without looking. "paper": the paper as it stands, with runs, its bound and
-            its N.
-        merge_risk: Classes move up the plan's tree: the chance that one does not pass by itself. By default
-            classes are fixed: a release shows all of them or is refused. For owners who do not share people.
-        owners: So many owners will publish through one ledger, one after the other. The plan is then for one
-            release; the ledger allows the others.
-        min_records: A witness value counts as present only with so many records.
-        k: No published class holds fewer records.
-        fewest_past: A value is a witness of a class only if it occurs so often in its past records.
-        movers: "declared": people move among values of columns that the schema says change; "any": anyhow.
+    Attributes:
         hierarchies: Groups of the values of some quasi-identifiers, or files that hold them.
         progress: Is told how far the work is.
-
-    Raises:
-        ParameterError: The wish contradicts itself, or a number is of the wrong type or out of range.
-        RefusedError: Not even a single class for everybody can be promised; the message says what could.
     """
-    wish = Wish(
-        ell=promised_ell(ell, closeness),
-        closeness=closeness,
-        closeness_to=closeness_to,
-        delta=delta,
-        releases=releases,
-        records=records,
-        p=p,
-        beta=beta,
-        kind=kind,
-        merge_risk=merge_risk,
-        owners=owners,
-        min_records=min_records,
-        k=k,
-        fewest_past=fewest_past,
-        movers=movers,
-    )
-    return make_plan(loaded(model, Model, read_model), wish, hierarchies, progress)
+
+    hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None
+    progress: Progress | None = None
+
+    @property
+    def wish(self) -> Wish:
+        """The wish alone."""
+        return Wish(**{field.name: getattr(self, field.name) for field in fields(Wish)})
+
+
+def _plan(model: Model | str | os.PathLike[str], arguments: PlanArguments) -> Plan:
+    """Makes a plan from a model, for example ``plan(model, ell=5, releases=2, records=30_000)``."""
+    past = loaded(model, Model, read_model)
+    return make_plan(past, arguments.wish, arguments.hierarchies, arguments.progress)
+
+
+plan = with_keywords(PlanArguments, _plan)
+"""Makes a plan from a model, for example ``plan(model, ell=5, releases=2, records=30_000)``.
+
+It takes a model, or its file, and as keywords the fields of `Wish`, and of `PlanArguments`.
+
+Raises:
+    ParameterError: The wish contradicts itself, or a number is of the wrong type or out of range.
+    RefusedError: Not even a single class for everybody can be promised; the message says what could.
+"""
 
 
 def make_plan(
@@ -198,8 +165,8 @@ class Planner:
         self.movers = movers_of(wish, model.schema)
         self.distribution, self._groups = plan_groups(model, wish)
         if model.schema.also_sensitive:
-            check_choices(wish, model.schema.sensitive_names)
-        self.wishes = tuple(wish_of(wish, model.schema, index) for index in range(self.n_columns))
+            check_several_columns(wish, model.schema.sensitive_names)
+        self.wishes = tuple(wish_for_column(wish, model.schema, index) for index in range(self.n_columns))
         self.pasts = tuple(self.distribution.for_column(index) for index in range(self.n_columns))
 
     @property
@@ -234,7 +201,7 @@ class Planner:
         """The classes and the promise of the paper's mechanism."""
         partition = self._paper_classes(n_records)
         masses, p = self._rounded(self._shown(partition)), self._snapped(partition)
-        failure = self.wish.releases * self._mechanism(p).delta_reached(n_records)
+        failure = self.wish.n_linked * self._mechanism(p).delta_reached(n_records)
         classes, witnesses = (
             Runs.from_partition(partition, self.model.ranks),
             most_probable(masses, self._ell),
@@ -423,7 +390,7 @@ class Planner:
             classes=classes,
             ell=wish.largest_ell,
             delta=wish.delta,
-            releases=wish.releases,
+            releases=wish.n_linked,
             records=n_records,
             failure_upper=min(1.0, failure_upper),
             kind=kind,

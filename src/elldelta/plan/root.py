@@ -62,7 +62,7 @@ def root_distance_risk(near: Closeness, past: JointDistribution, wish: Wish, n_r
     """
     rows = np.unique(near.shares, axis=0)
     whole = JointDistribution(np.repeat(past.value_marginal[np.newaxis], len(rows), axis=0), 1.0)
-    bound = ClosenessBound(float(near.exact_limit / wish.releases), n_past=past.total)
+    bound = ClosenessBound(float(near.exact_limit / wish.n_linked), n_past=past.total)
     risk = min(1.0, float(bound.chances(whole, n_records, rows).sum()))
     if risk > wish.delta:
         raise RefusedError(

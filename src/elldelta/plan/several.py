@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
-    from elldelta.plan.wish import Wish
     from elldelta.schema.schema import Schema
 
 OWN = ("ell", "failure_upper", "p", "witnesses", "witness_cells")
@@ -91,42 +90,6 @@ def face_from_dict(shared: Mapping[str, Any], schema: Schema, document: Mapping[
 def slicing_conditions(schema: Schema) -> tuple[str, ...]:
     """What must be true where there are several sensitive columns."""
     return (APART,) if schema.also_sensitive else ()
-
-
-def wish_of(wish: Wish, schema: Schema, place: int) -> Wish:
-    """What a wish asks of one of several sensitive columns.
-
-    Raises:
-        ParameterError: A number is given for some columns only, or a name is not known.
-    """
-    names = schema.sensitive_names
-    own = {name: own_of(name, getattr(wish, name), names)[place] for name in ("ell", "closeness")}
-    return replace(wish, **own, k=wish.least_records if wish.is_certified else None)
-
-
-def check_choices(wish: Wish, names: Sequence[str]) -> None:
-    """Refuses a way of planning that is not computed for several sensitive columns."""
-    others = {"kind": wish.kind == "paper", "owners": wish.owners is not None}
-    if any(others.values()):
-        raise ParameterError(
-            "For several sensitive columns plans are certified or probabilistic, for a number of releases.",
-            found=f"{', '.join(name for name in others if others[name])} asks for something else; "
-            f"the sensitive columns are {', '.join(map(repr, names))}.",
-            remedy="Leave these choices out, or make a plan for one sensitive column.",
-        )
-
-
-def own_of(what: str, value: Any, names: Sequence[str]) -> list[Any]:  # noqa: ANN401 (a number of some kind)
-    """What is asked of every sensitive column: one number for all, or one for each by its name."""
-    if not isinstance(value, Mapping):
-        return [value] * len(names)
-    if set(value) != set(names):
-        raise ParameterError(
-            f"Give {what} for every sensitive column by its name, or one number for all.",
-            found=f"It is given for {', '.join(map(repr, value)) or 'none'}.",
-            remedy=f"The sensitive columns are {', '.join(map(repr, names))}.",
-        )
-    return [value[name] for name in names]
 
 
 def together(model: Model, made: Sequence[tuple[Plan | None, float]]) -> tuple[Plan | None, float]:

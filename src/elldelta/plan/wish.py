@@ -1,32 +1,24 @@
-"""What a client asks of the agency, checked as a whole before anything is computed."""
+"""What a client asks of the agency: spelt and explained here, and checked before anything is computed.
+
+The command line, the form, the service and the reference page are made from the fields of `Wish`. So nothing
+slow is imported here before it is needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import numpy as np
-
-from elldelta.core.checks import (
-    MOST_RECORDS,
-    check_beta,
-    check_delta,
-    check_ell,
-    check_real,
-    check_whole,
-    described,
-)
-from elldelta.core.closeness import as_limit
-from elldelta.core.like_values import one_of_each
+from elldelta.core.checks import MOST_RECORDS, check_ell, check_real, check_whole, described
 from elldelta.errors import ParameterError, RefusedError
-from elldelta.parameters import PLAN_KINDS, ClosenessTo, Movers, PlanKind
-from elldelta.plan.several import wish_of
+from elldelta.parameters import ClosenessTo, Doc, Movers, Parameter, PlanKind, parameters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
@@ -34,6 +26,7 @@ if TYPE_CHECKING:
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
     from elldelta.schema.column import Column
+    from elldelta.schema.schema import Schema
 
 USUAL_DELTA = 0.01
 """The usual failure probability of one release."""
@@ -46,179 +39,348 @@ MOST_OWNERS = 100
 
 Number = TypeVar("Number", int, float)
 
-_WHOLE: Mapping[str, tuple[str, int, int | None]] = {
-    "ell": ("ell", 1, None),
-    "releases": ("the number of releases", 1, None),
-    "records": ("the number of records", 1, MOST_RECORDS),
-    "owners": ("the number of owners", 1, MOST_OWNERS),
-    "min_records": ("the number of records per witness", 1, None),
-    "k": ("k, the fewest records of a class", 1, MOST_RECORDS),
-    "fewest_past": ("the number of past records per witness", 1, None),
-}
-"""What each whole number is called, and its range."""
+
+def per_column(kind: type[Number], example: str) -> Callable[[str], Number | dict[str, Number]]:
+    """What reads a number, or one for each of several columns: 5, or disease=5,income=3."""
+
+    def read(text: str) -> Number | dict[str, Number]:
+        try:
+            if "=" not in text:
+                return kind(text)
+            pairs = [pair.rpartition("=") for pair in text.split(",")]
+            found = {name.strip(): kind(number) for name, _, number in pairs}
+            if len(found) == len(pairs) and all(found):
+                return found
+        except ValueError:
+            pass
+        raise ParameterError(
+            "This must be a number, or one for each sensitive column.",
+            found=f"It is {text!r}.",
+            remedy=f"Write one number, or a name and a number for each column: {example}.",
+        )
+
+    return read
 
 
-@dataclass(frozen=True)
+def whole_numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers that are separated by commas."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ParameterError(
+            "These must be whole numbers, separated by commas.",
+            found=f"It is {text!r}.",
+            remedy="For example: 10000,30000,100000.",
+        ) from None
+
+
+ELL = Doc(
+    "Sensitive values that must be left for everybody after linkage.",
+    noun="ell",
+    label="ℓ: sensitive values left for everybody",
+    least=1,
+)
+RELEASES = Doc(
+    "How many releases somebody may link together.",
+    noun="the number of releases",
+    label="t: releases that may be linked",
+    least=1,
+)
+DELTA = Doc(
+    "Failure probability of one release: of a certified plan, that a table with so many records is refused. "
+    "A smaller one costs classes.",
+    "Expert",
+    noun="delta",
+    label="δ: chance that one release fails",
+    above=0.0,
+    below=1.0,
+    usual="0.01",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wish:
     """A wish for a plan: the same from Python, the command line, a form or the service.
 
-    Exactly one of records, p and beta must be given, and ell, closeness or both.
-
-    Attributes:
-        ell: Sensitive values to be left for everybody; 1 if only closeness is asked for. Of several sensitive
-            columns one number for all, or one for each by its name.
-        delta: Failure probability of one release: of a certified plan, that an owner with the plan's records
-            has to refuse.
-        releases: How many releases may be linked; the failure after linkage is at most releases x delta.
-        records: The records every owner can wait for.
-        p: The paper's parameter; decides the records of a paper plan.
-        beta: The same as a share of p_ell.
-        kind: "certified": boxes by the sharp bound, which counts any ell values of a class; each release is
-            checked before it is published, and the promise is certain. "probabilistic": such boxes, published
-            at N without looking. "paper": the paper as it stands, with runs, its bound and its N.
-        merge_risk: Makes a certified plan whose classes move up its tree of cuts: the chance that a class
-            does not pass by itself. By default classes are fixed: a release shows all of them or is refused.
-        owners: How many owners will publish one after the other through one ledger; releases is then 1,
-            because the ledger decides what may be linked.
-        min_records: A witness value counts as present only with so many records (certified).
-        k: No published class holds fewer records (certified). What the promise of distinct values implies is
-            the least, ell times min_records; with closeness the usual number is 10.
-        fewest_past: A value is a witness of a class only if it occurs so often in its past records: a plan
-            names its witnesses, so it would give away that somebody in the past had a rare value. How often
-            it occurs is told rounded down in any case, to 0 below 5.
-        movers: "declared": people move among the values of columns that the schema says change. "any": among
-            all classes.
-        closeness: T: how far, in total variation, shares of linked records may be from what the plan says
-            (certified).
-        closeness_to: What shares are compared with: "class", the distribution of the person's class in the
-            model, smoothed, or "overall", that of everybody (t-closeness).
+    ell, closeness or both must be given; releases or owners; and one of records, p and beta.
     """
 
-    ell: int | Mapping[str, int] = 1
-    delta: float = USUAL_DELTA
-    releases: int = 1
-    records: int | None = None
-    p: float | None = None
-    beta: float | None = None
-    kind: PlanKind = "certified"
-    merge_risk: float | None = None
-    owners: int | None = None
-    min_records: int = 1
-    k: int | None = None
-    fewest_past: int = 1
-    movers: Movers = "declared"
-    closeness: float | Mapping[str, float] | None = None
-    closeness_to: ClosenessTo = "class"
+    ell: Annotated[
+        int | Mapping[str, int] | None,
+        replace(
+            ELL,
+            help=f"{ELL.help} Not needed with closeness. For several sensitive columns one number for "
+            "all, or one for each: disease=5,income=3.",
+            metavar="NUMBER",
+            parse=per_column(int, "disease=5,income=3"),
+        ),
+    ] = None
+    releases: Annotated[
+        int | None,
+        replace(RELEASES, help=f"{RELEASES.help} Required, except for a number of owners."),
+    ] = None
+    records: Annotated[
+        int | None,
+        Doc(
+            "Records that every owner can wait for. More records allow more, and smaller, classes.",
+            noun="the number of records",
+            label="Records that every owner can reach",
+            least=1,
+            most=MOST_RECORDS,
+        ),
+    ] = None
+    closeness: Annotated[
+        float | Mapping[str, float] | None,
+        Doc(
+            "How far shares of linked records may be from what the plan says, between 0 and 1: 0.2 is 20 "
+            "percentage points, for every set of values. With ell or instead of it; for several sensitive "
+            "columns as there. For certified plans.",
+            noun="closeness",
+            label="Closeness: how far shares may move",
+            metavar="NUMBER",
+            above=0.0,
+            below=1.0,
+            usual="0.2",
+            parse=per_column(float, "disease=0.2,income=0.4"),
+        ),
+    ] = None
+    owners: Annotated[
+        int | None,
+        Doc(
+            "So many owners will publish through one ledger, one after the other, instead of a number of "
+            "releases: the ledger decides what may be linked, and classes are usually finer.",
+            "Ledger",
+            noun="the number of owners",
+            label="Owners who publish one after the other, instead of t",
+            least=1,
+            most=MOST_OWNERS,
+        ),
+    ] = None
+    kind: Annotated[
+        PlanKind,
+        Doc(
+            "The kind of plan.",
+            "Expert",
+            noun="the kind of plan",
+            label="Kind of plan",
+            choices={
+                "certified": "every release is checked before it is published, and the promise is certain",
+                "probabilistic": "the same classes, published at N records without looking",
+                "paper": "the paper as it stands, with runs, its bound and its N",
+            },
+        ),
+    ] = "certified"
+    delta: Annotated[float, DELTA] = USUAL_DELTA
+    closeness_to: Annotated[
+        ClosenessTo,
+        Doc(
+            "What shares are compared with.",
+            "Expert",
+            noun="what to be close to",
+            label="Closeness to",
+            choices={
+                "class": "what past records say about people of the class, smoothed and rounded",
+                "overall": "what they say about everybody (t-closeness)",
+            },
+        ),
+    ] = "class"
+    movers: Annotated[
+        Movers,
+        Doc(
+            "People who move to another class between releases, for whom the promise holds, too. It costs "
+            "classes.",
+            "Expert",
+            noun="the word for who moves",
+            label="People who move",
+            choices={
+                "declared": "only in columns that the schema says change (changes = true)",
+                "any": "also if anything about them changes",
+            },
+        ),
+    ] = "declared"
+    merge_risk: Annotated[
+        float | None,
+        Doc(
+            "Instead of fixed classes: the chance that a class does not pass by itself, such as 0.1. Classes "
+            "then move up the plan's tree, some of them by chance. For owners who do not share people, and "
+            "small ones. For certified plans.",
+            "Expert",
+            noun="the merge risk",
+            label="Merge risk: classes that move",
+            above=0.0,
+            below=1.0,
+            usual="0.1",
+        ),
+    ] = None
+    k: Annotated[
+        int | None,
+        Doc(
+            "No published class holds fewer records. If left out, what ell implies, and 10 with closeness. "
+            "For certified plans.",
+            "Expert",
+            noun="k, the fewest records of a class,",
+            label="k: fewest records of a class",
+            least=1,
+            most=MOST_RECORDS,
+        ),
+    ] = None
+    min_records: Annotated[
+        int,
+        Doc(
+            "Records with which a value counts as left in a class. More hides rare values better and costs "
+            "classes. For certified plans.",
+            "Expert",
+            noun="the number of records per witness",
+            label="Records behind a value",
+            least=1,
+        ),
+    ] = 1
+    fewest_past: Annotated[
+        int,
+        Doc(
+            "Rely only on values that occur at least this often in the past records of a class, such as 5. A "
+            "plan names these values, so a rare one would tell about somebody in the past. It costs classes. "
+            "Their counts are rounded down in any case, to 0 below 5.",
+            "Expert",
+            noun="the number of past records per witness",
+            label="Past records behind a value that a class relies on",
+            least=1,
+        ),
+    ] = 1
+    p: Annotated[
+        float | None,
+        Doc(
+            "Of a plan of the kind paper: its p, which decides the records.",
+            "Expert",
+            noun="p",
+            above=0.0,
+            most=1.0,  # less in most models
+        ),
+    ] = None
+    beta: Annotated[
+        float | None,
+        Doc("The same as a share of the largest p.", "Expert", noun="beta", above=0.0, most=1.0),
+    ] = None
 
     def __post_init__(self) -> None:
-        for name, (words, least, most) in _WHOLE.items():
-            value = getattr(self, name)
-            if isinstance(value, Mapping) and name == "ell":
-                own = {str(column): check_whole(words, number, least) for column, number in value.items()}
-                object.__setattr__(self, name, MappingProxyType(own))
-            elif value is not None or name not in ("records", "owners", "k"):
-                object.__setattr__(self, name, check_whole(words, value, least, most))
-        if self.p is not None:  # its upper end depends on the model
-            p = check_real(self.p, lambda p: 0.0 < p <= 1.0, "p must lie in (0, 1].")
-            object.__setattr__(self, "p", p)
-        if self.beta is not None:
-            object.__setattr__(self, "beta", check_beta(self.beta))
-        _check_choice("kind of plan", self.kind, PLAN_KINDS)
-        _check_choice("word for who moves", self.movers, get_args(Movers))
-        _check_choice("closeness", self.closeness_to, get_args(ClosenessTo))
-        if self.closeness is not None:
-            near = self.closeness
-            if isinstance(near, Mapping):
-                limits = {str(column): float(as_limit(limit)) for column, limit in near.items()}
-                object.__setattr__(self, "closeness", MappingProxyType(limits))
-            else:
-                object.__setattr__(self, "closeness", float(as_limit(near)))
+        for parameter in parameters_of(Wish):
+            value = getattr(self, parameter.name)
+            if value is not None or parameter.default is not None:
+                object.__setattr__(self, parameter.name, _checked(parameter, value))
+        self._check_promise()
         self._check_budget()
-        self._check_ways()
+        self._check_records()
         self._check_combination()
 
+    def _check_promise(self) -> None:
+        """Refuses a wish without a promise, or without a number of releases that it is about."""
+        if self.ell is None and self.closeness is None:
+            raise ParameterError(
+                "A plan needs a promise: ell, closeness, or both.",
+                found="Neither was given.",
+                remedy="An ell of 5 leaves 5 distinct values, a closeness of 0.2 keeps shares of linked "
+                "records within 20 percentage points of what the plan says.",
+                parameter=("ell", "closeness"),
+            )
+        if self.releases is None and self.owners is None:
+            raise ParameterError(
+                "A plan needs the number of releases that somebody may link.",
+                found="It was not given.",
+                remedy="Count all releases about these people; 1 promises nothing about linking. Or give the "
+                "number of owners who share a ledger.",
+                parameter=("releases", "owners"),
+            )
+        object.__setattr__(self, "ell", 1 if self.ell is None else self.ell)
+        object.__setattr__(self, "releases", self.n_linked)
+
     def _check_budget(self) -> None:
-        object.__setattr__(self, "delta", check_delta(self.delta))
         if self.budget >= 1.0:
             raise ParameterError(
                 "The failure of all releases together, their number times delta, must stay below 1 to mean "
                 "anything.",
                 found=f"{self.n_planned} x {self.delta:g} is {self.budget:g}.",
                 remedy="Choose a smaller delta.",
+                parameter="delta",
             )
-        if self.merge_risk is not None:
-            risk = check_real(
-                self.merge_risk,
-                lambda risk: 0.0 < risk < 1.0,
-                "The merge risk must lie strictly between 0 and 1.",
-                "A useful value is 0.1. Leave it out for classes that are the same for everybody.",
-            )
-            object.__setattr__(self, "merge_risk", risk)
 
-    def _check_ways(self) -> None:
-        given = [way for way in (self.records, self.p, self.beta) if way is not None]
+    def _check_records(self) -> None:
+        ways = ("records", "p", "beta")
+        given = [name for name in ways if getattr(self, name) is not None]
         if len(given) != 1:
             raise ParameterError(
                 "Give exactly one of records, p and beta.",
                 found=f"{len(given)} of them were given.",
                 remedy="Usually: the number of records that every owner can wait for.",
+                parameter=ways if given else "records",
             )
 
     def _check_combination(self) -> None:
-        for is_wrong, problem, remedy in (
+        for is_wrong, problem, remedy, parameter in (
             (
                 self.records is None and self.kind != "paper",
                 "p and beta decide the records of a plan of the kind paper.",
                 "Give the number of records that every owner can wait for.",
+                ("records", "kind"),
             ),
             (
                 self.merge_risk is not None and not self.is_certified,
                 "A merge risk is for a certified plan.",
                 "Leave it out, or ask for a certified plan.",
+                ("merge_risk", "kind"),
             ),
             (
                 self.owners is not None and not self.is_certified,
                 "A number of owners is for a certified plan: a ledger admits releases that were checked.",
                 "Leave it out, or ask for a certified plan.",
+                ("owners", "kind"),
             ),
             (
-                self.owners is not None and self.releases > 1,
+                self.owners is not None and self.n_linked > 1,
                 "Owners who share a ledger need a plan for one release: the ledger decides what is linked.",
                 "Leave out the number of releases, or of owners.",
+                ("owners", "releases"),
             ),
             (
                 self.min_records > 1 and not self.is_certified,
                 "A least number of records per witness is for a certified plan.",
                 "Leave it out, or ask for a certified plan.",
+                ("min_records", "kind"),
             ),
             (
                 self.min_records > 1 and self.largest_ell == 1 and self.closeness is not None,
                 "Closeness alone has no witnesses that a number of records could be asked of.",
                 "Give k, the fewest records of a class.",
+                ("k",),
             ),
             (
                 self.k is not None and not self.is_certified,
                 "A least number of records per class is for a certified plan.",
                 "Leave it out, or ask for a certified plan.",
+                ("k", "kind"),
             ),
             (
                 self.closeness is None and self.closeness_to != "class",
                 "What to be close to matters only if a closeness is given.",
                 "Give a closeness, or leave this out.",
+                ("closeness_to", "closeness"),
             ),
             (
                 self.closeness is not None and not self.is_certified,
                 "Closeness is for a certified plan.",
                 "Leave it out, or ask for a certified plan.",
+                ("closeness", "kind"),
             ),
             (
                 self.closeness is not None and self.owners is not None,
                 "Closeness is planned for a number of releases, not of owners.",
                 "Give the number of releases that may be linked.",
+                ("releases", "owners"),
             ),
         ):
             if is_wrong:
-                raise ParameterError(problem, found=f"The kind of plan is {self.kind}.", remedy=remedy)
+                raise ParameterError(
+                    problem, found=f"The kind of plan is {self.kind}.", remedy=remedy, parameter=parameter
+                )
 
     @property
     def is_certified(self) -> bool:
@@ -228,7 +390,7 @@ class Wish:
     @property
     def largest_ell(self) -> int:
         """ell, or the largest of several sensitive columns."""
-        return max(self.ell.values(), default=1) if isinstance(self.ell, Mapping) else self.ell
+        return max(self.ell.values(), default=1) if isinstance(self.ell, Mapping) else self.ell or 1
 
     @property
     def least_records(self) -> int:
@@ -244,9 +406,14 @@ class Wish:
         return asked_k(self.least_records, self.largest_ell, self.min_records)
 
     @property
+    def n_linked(self) -> int:
+        """How many releases may be linked; 1 for owners who share a ledger, which decides it."""
+        return self.releases or 1
+
+    @property
     def n_planned(self) -> int:
         """How many releases the plan is made for: those that may be linked, or one of every owner."""
-        return self.owners or self.releases
+        return self.owners or self.n_linked
 
     @property
     def budget(self) -> float:
@@ -256,54 +423,76 @@ class Wish:
     def to_dict(self) -> dict[str, Any]:
         """The wish as plain JSON values; `from_dict` is the inverse."""
         document = {field.name: getattr(self, field.name) for field in fields(self)}
-        return document | {name: dict(own) for name, own in document.items() if isinstance(own, Mapping)}
+        return document | {
+            name: dict(numbers) for name, numbers in document.items() if isinstance(numbers, Mapping)
+        }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Wish:
         """Reads what `to_dict` wrote."""
         unknown = document.keys() - {field.name for field in fields(cls)}
-        if unknown or not document.keys() & {"ell", "closeness"}:
+        if unknown:
             raise ParameterError(
-                "A wish says ell or closeness, and nothing that is not known here.",
-                found=f"{len(unknown)} names are not known." if unknown else "There is neither.",
+                "A wish says nothing that is not known here.",
+                found=f"{len(unknown)} names are not known.",
                 remedy=f"Choose from: {', '.join(field.name for field in fields(cls))}.",
             )
         return cls(**document)
 
 
-def by_column(text: str | None, what: str, kind: type[Number]) -> Number | dict[str, Number] | None:
-    """A number, or one for each of several columns: 5, or disease=5,income=3."""
-    if text is None:
-        return None
-    try:
-        if "=" not in text:
-            return kind(text)
-        pairs = [pair.rpartition("=") for pair in text.split(",")]
-        found = {name.strip(): kind(number) for name, _, number in pairs}
-        if len(found) == len(pairs) and all(found):
-            return found
-    except ValueError:
-        pass
-    raise ParameterError(
-        f"{what} is a number, or one for each sensitive column.",
-        found=f"It is {text!r}.",
-        remedy=f"Write {'5' if kind is int else '0.2'}, or a name and a number for each column: "
-        f"{'disease=5,income=3' if kind is int else 'disease=0.2,income=0.4'}.",
-    )
+@dataclass(frozen=True, kw_only=True)
+class FrontierWish:
+    """What a frontier is about: certified plans, and those of the paper, for several numbers of records."""
+
+    ell: Annotated[int, ELL]
+    releases: Annotated[int, RELEASES]
+    records: Annotated[
+        Sequence[int] | None,
+        Doc(
+            "Numbers of records to try, such as 10000,30000. If left out, from the fewest that promise "
+            "anything to ten times the records of the model.",
+            noun="the number of records",
+            metavar="NUMBERS",
+            least=1,
+            most=MOST_RECORDS,
+            parse=whole_numbers,
+        ),
+    ] = None
+    delta: Annotated[float, DELTA] = USUAL_DELTA
+    exact: Annotated[
+        bool,
+        Doc(
+            "Search for boxes as thoroughly as for a plan, also where that takes long. Otherwise a plan may "
+            "have about a tenth more or fewer classes.",
+            "Expert",
+        ),
+    ] = False
 
 
-def promised_ell(
-    ell: int | Mapping[str, int] | None, closeness: float | Mapping[str, float] | None
-) -> int | Mapping[str, int]:
-    """ell, or 1 if only closeness is asked for; refuses a plan that promises neither."""
-    if ell is None and closeness is None:
+def _checked(parameter: Parameter, value: object) -> object:
+    """What was given for a parameter, if it lies in its range."""
+    if isinstance(value, Mapping) and parameter.takes_columns:
+        return MappingProxyType({str(name): _checked(parameter, number) for name, number in value.items()})
+    doc = parameter.doc
+    if doc.choices:
+        if isinstance(value, str) and value in doc.choices:
+            return value
+        words = ", ".join(doc.choices)
         raise ParameterError(
-            "A plan needs a promise: ell, closeness, or both.",
-            found="Neither was given.",
-            remedy="ell = 5 leaves 5 distinct values, closeness = 0.2 keeps shares of linked records "
-            "within 20 percentage points of what the plan says.",
+            f"{doc.noun[0].upper()}{doc.noun[1:]} must be one of {words}.",
+            found=f"It is {described(value)}.",
+            remedy=f"Leave it out for {parameter.default}, or write one of {words}.",
+            parameter=parameter.name,
         )
-    return 1 if ell is None else ell
+    if parameter.is_whole:
+        return check_whole(doc.noun, value, doc.least or 0, doc.most, parameter=parameter.name)
+    return check_real(
+        value,
+        doc.includes,
+        f"{doc.noun[0].upper()}{doc.noun[1:]} must be {doc.range}.",
+        f"A useful value is {doc.usual}." if doc.usual else "Choose a number in that range.",
+        parameter=parameter.name,
+    )
 
 
 def asked_k(k: int, ell: int, min_records: int) -> int:
@@ -334,26 +523,20 @@ def checked_by(asked: Wish | Plan) -> CheckedBy:
     return "owner" if asked.owners is None else "ledger"
 
 
-def _check_choice(name: str, value: object, known: Sequence[object]) -> None:
-    if value not in known:
-        words = ", ".join(str(word) for word in known if word is not None)
-        raise ParameterError(
-            f"The {name} must be one of {words}.",
-            found=f"It is {described(value)}.",
-            remedy=f"Leave it out for what is usual, or write one of {words}.",
-        )
-
-
 def plan_groups(model: Model, wish: Wish) -> tuple[JointDistribution, NDArray[np.int64] | None]:
     """What classes are planned with, and the groups of values that count as one; None if all count.
 
     Raises:
         ParameterError: The wish is for a plan that cannot count groups, or for more than there are.
     """
+    import numpy as np
+
+    from elldelta.core.like_values import one_of_each
+
     past, schema = model.to_distribution(), model.schema
     groups, counted = np.arange(schema.n_values), False
     for place, (column, values) in enumerate(zip(schema.sensitives, schema.value_slices, strict=True)):
-        asked = wish_of(wish, schema, place)
+        asked = wish_for_column(wish, schema, place)
         if column.value_groups is None or asked.ell == 1:  # closeness alone covers all groups at once
             continue
         _check_groups(asked, column)
@@ -371,3 +554,43 @@ def _check_groups(wish: Wish, column: Column) -> None:
             "out, or the groups.",
         )
     check_ell(wish.ell, column.n_groups)
+
+
+def wish_for_column(wish: Wish, schema: Schema, index: int) -> Wish:
+    """What a wish asks of one of several sensitive columns.
+
+    Raises:
+        ParameterError: A number is given for some columns only, or a name is not known.
+    """
+    names = schema.sensitive_names
+    numbers = {
+        name: numbers_by_column(name, getattr(wish, name), names)[index] for name in ("ell", "closeness")
+    }
+    return replace(wish, **numbers, k=wish.least_records if wish.is_certified else None)
+
+
+def check_several_columns(wish: Wish, names: Sequence[str]) -> None:
+    """Refuses a way of planning that is not computed for several sensitive columns."""
+    others = {"kind": wish.kind == "paper", "owners": wish.owners is not None}
+    if any(others.values()):
+        raise ParameterError(
+            "For several sensitive columns plans are certified or probabilistic, for a number of releases.",
+            found=f"{', '.join(name for name in others if others[name])} asks for something else; "
+            f"the sensitive columns are {', '.join(map(repr, names))}.",
+            remedy="Leave these choices out, or make a plan for one sensitive column.",
+            parameter=tuple(name for name in others if others[name]),
+        )
+
+
+def numbers_by_column(name: str, value: Any, columns: Sequence[str]) -> list[Any]:  # noqa: ANN401 (numbers)
+    """What is asked of every sensitive column: one number for all, or one for each by its name."""
+    if not isinstance(value, Mapping):
+        return [value] * len(columns)
+    if set(value) != set(columns):
+        raise ParameterError(
+            f"Give {name} for every sensitive column by its name, or one number for all.",
+            found=f"It is given for {', '.join(map(repr, value)) or 'none'}.",
+            remedy=f"The sensitive columns are {', '.join(map(repr, columns))}.",
+            parameter=name,
+        )
+    return [value[column] for column in columns]

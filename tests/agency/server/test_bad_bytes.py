@@ -95,8 +95,8 @@ def test_extreme_wishes_are_answered_or_refused(service):
     service.add_model()
     for wish in (
         {"records": 10**12, "ell": 6, "delta": 1e-300, "releases": 10_000},
-        {"records": 1, "ell": 1, "delta": 0.999},
-        {"records": 10**12, "ell": 1, "delta": 5e-324},
+        {"records": 1, "ell": 1, "releases": 1, "delta": 0.999},
+        {"records": 10**12, "ell": 1, "releases": 1, "delta": 5e-324},
     ):
         answer = service.ask("client", "POST", "/requests", json={**WISH, **wish})
         if answer.status_code == 201:

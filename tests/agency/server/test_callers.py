@@ -158,7 +158,7 @@ def test_a_disabled_party_has_no_login(service):
 def test_what_a_login_changes_must_come_from_our_own_pages(service):
     service.add_model()
     cookie = cookie_of(service)
-    wish = {"population": "region", "ell": 2, "records": 100}
+    wish = {"population": "region", "ell": 2, "releases": 1, "records": 100}
 
     def file(**headers):
         return service.send("POST", "/api/v1/requests", json=wish, headers={**cookie, **headers}).status_code

@@ -1,5 +1,7 @@
 """A request for closeness on its whole way: asked for, previewed, planned, registered, refused, audited."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from tests.agency.registrations import make_plan
@@ -7,6 +9,7 @@ from tests.agency.server.service import WISH
 from tests.agency.server.test_protocol import fetched, records_of, register
 
 from elldelta.ledger.ledger import verify_ledger
+from elldelta.plan.wish import Wish
 
 CLOSE = {name: value for name, value in WISH.items() if name not in ("ell", "delta")}
 
@@ -97,8 +100,8 @@ def test_wishes_for_closeness_are_checked_when_they_are_filed(service, wish, sta
     assert answer.status_code in ({400, 422} if status == 422 else {status}), answer.text
 
 
-def test_wishes_without_closeness_are_stored_as_ever(service):
+def test_a_wish_is_stored_whole_but_for_what_the_agency_decides(service):
     service.add_model()
     asked = service.post("client", "/requests", WISH, status=201).json()["wishes"]
-    assert not {"closeness", "closeness_to"} & asked.keys()
-    assert asked["ell"] == WISH["ell"]
+    assert asked.keys() == {field.name for field in fields(Wish)} - {"p", "beta", "fewest_past"}
+    assert (asked["ell"], asked["closeness"]) == (WISH["ell"], None)

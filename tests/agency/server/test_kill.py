@@ -17,8 +17,9 @@ from tests.agency.server.test_race import check_chain
 from tests.switch import quick_or_all
 
 from elldelta.agency.server.services.populations import create_population, upload_model
-from elldelta.agency.server.services.requests import asked_wish, begin_job, file_request
+from elldelta.agency.server.services.requests import begin_job, file_request
 from elldelta.agency.server.tables import Job
+from elldelta.plan.wish import Wish
 
 N_KILLS = quick_or_all(1, 2)
 N_OWNERS = 4
@@ -171,7 +172,7 @@ def killed_while_running(server, victim):
     """Starts a job and kills who does it; None if it was finished before."""
     wish = {name: value for name, value in WISH.items() if name != "population"}
     wish["records"] += len(server.events("job begun"))  # another plan every time
-    filed = file_request(server.agency, server.caller("client"), POPULATION, asked_wish(**wish))
+    filed = file_request(server.agency, server.caller("client"), POPULATION, Wish(**wish))
     job = begin_job(server.agency, server.caller("agency"), filed.id, "plan").id
     wait_until(lambda: any(entry["job"] == job for entry in server.events("job begun")))
     [begun] = [entry for entry in server.events("job begun") if entry["job"] == job]

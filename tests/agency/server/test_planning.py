@@ -11,13 +11,14 @@ from tests.agency.server.visitor import visitor
 
 from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.services.populations import upload_model
-from elldelta.agency.server.services.requests import FEWEST_PAST, asked_wish, begin_job, file_request
+from elldelta.agency.server.services.requests import FEWEST_PAST, begin_job, file_request
 from elldelta.agency.server.worker import run_next
 from elldelta.errors import RefusedError
 from elldelta.model.model import Model, write_model
 from elldelta.model.noise import protected
 from elldelta.model.rounding import ladder, rounded
 from elldelta.plan.plan import Plan
+from elldelta.plan.wish import Wish
 
 
 @pytest.fixture
@@ -159,7 +160,9 @@ def test_nothing_is_planned_from_models_that_were_there_before(rare):
     number = rare.post("client", "/requests", WISH, status=201).json()["id"]
     strict = replace(rare.agency, settings=settings)
     for ask in (
-        lambda: file_request(strict, rare.caller("client"), POPULATION, asked_wish(ell=2, records=2000)),
+        lambda: file_request(
+            strict, rare.caller("client"), POPULATION, Wish(ell=2, releases=1, records=2000)
+        ),
         lambda: begin_job(strict, rare.caller("agency"), number, "plan"),
     ):
         with pytest.raises(ConflictError, match="any more") as refused:
@@ -177,4 +180,4 @@ def test_people_who_move_in_any_column_can_be_asked_for(service):
     number = service.post("client", "/requests", {**WISH, "movers": "any"}, status=201).json()["id"]
     assert service.get("client", f"/requests/{number}").json()["wishes"]["movers"] == "any"
     plain = service.post("client", "/requests", WISH, status=201).json()
-    assert "movers" not in plain["wishes"]
+    assert plain["wishes"]["movers"] == "declared"

@@ -17,7 +17,7 @@ SAMPLE_BODIES = {
     ("POST", "/api/v1/parties"): {"name": "somebody", "role": "owner"},
     ("POST", "/api/v1/parties/{name}/tokens"): {"note": "", "expires_in_days": 1},
     ("POST", "/api/v1/populations"): {"name": "another"},
-    ("POST", "/api/v1/requests"): {"population": "region", "ell": 2, "records": 100},
+    ("POST", "/api/v1/requests"): {"population": "region", "ell": 2, "releases": 1, "records": 100},
     ("POST", "/api/v1/requests/{id}/decline"): {"reason": "no"},
     ("POST", "/api/v1/plans/{digest}/supersede"): {"by": "sha256:" + "6f" * 32},
     ("POST", "/api/v1/plans/{digest}/withdraw"): {"reason": "no"},

@@ -23,7 +23,7 @@ from elldelta.agency.server.services.parties import create_party, digest_of_secr
 from elldelta.agency.server.services.plans import list_plans, load_plan, report_progress
 from elldelta.agency.server.services.populations import create_population, upload_model
 from elldelta.agency.server.services.releases import register_release
-from elldelta.agency.server.services.requests import asked_wish, begin_job, file_request, show_request
+from elldelta.agency.server.services.requests import begin_job, file_request, show_request
 from elldelta.agency.server.state import Agency, Caller, prepare
 from elldelta.agency.server.tables import AGENCY, AUDITOR, CLIENT, OWNER, Role, Token
 from elldelta.agency.server.worker import run_next
@@ -31,6 +31,7 @@ from elldelta.errors import InternalError
 from elldelta.ledger.publish import release
 from elldelta.model import estimate, write_model
 from elldelta.model.demo_hospitals import make_region
+from elldelta.plan.wish import Wish
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _play(agency: Agency) -> None:
         content = path.read_bytes()
     create_population(agency, POPULATION, TITLE)
     upload_model(agency, staff, POPULATION, content)
-    wish = asked_wish(ell=ELL, records=RECORDS, releases=RELEASES)
+    wish = Wish(ell=ELL, records=RECORDS, releases=RELEASES)
     request = file_request(agency, client, POPULATION, wish)
     begin_job(agency, staff, request.id, "plan")
     while run_next(agency):

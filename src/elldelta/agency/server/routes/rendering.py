@@ -102,9 +102,12 @@ class Posted:
         try:
             return model.model_validate({name: text for name, text in texts.items() if text}, strict=False)
         except ValidationError as error:
-            found = [f"{item['loc'][0]}: {item['msg']}" for item in error.errors(include_input=False)[:5]]
+            wrong = error.errors(include_input=False)[:5]
         raise ParameterError(
-            "The form cannot be used.", found="; ".join(found) + ".", remedy="Correct it, and send it again."
+            "The form cannot be used.",
+            found="; ".join(f"{item['loc'][0]}: {item['msg']}" for item in wrong) + ".",
+            remedy="Correct it, and send it again.",
+            parameter=tuple(dict.fromkeys(str(item["loc"][0]) for item in wrong)),
         )
 
     def file(self, name: str, what: str) -> bytes:

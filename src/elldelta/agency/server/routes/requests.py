@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from fastapi import APIRouter, Response
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, create_model
 
 from elldelta.agency.server.guard import CurrentAgency, CurrentContext, RequestContext, allow
 from elldelta.agency.server.paging import LARGEST, CurrentCursor, Page
@@ -24,66 +26,67 @@ from elldelta.agency.server.services.jobs import JobView, show_job
 from elldelta.agency.server.services.planning import last_preview
 from elldelta.agency.server.services.populations import show_population
 from elldelta.agency.server.services.requests import (
+    AGENCY_DECIDES,
     FEWEST_PAST,
     MOST_RELEASES,
     RequestView,
-    asked_wish,
-    closeness_asked,
 )
 from elldelta.agency.server.tables import AGENCY, AUDITOR, CLIENT, NAME_PATTERN, ROLES
-from elldelta.core.checks import MOST_RECORDS
-from elldelta.parameters import ClosenessTo, Movers, PlanKind
-from elldelta.plan.wish import MOST_OWNERS, USUAL_DELTA, by_column
+from elldelta.parameters import Doc, Parameter, parameters_of
+from elldelta.plan.wish import Wish
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["requests"])
 pages = APIRouter(include_in_schema=False)
 
-BEGIN = {"ell": "3", "releases": "2", "records": "10000"}
+FIRST_TYPED = {"ell": "3", "releases": "2", "records": "10000"}
 """What the form shows first."""
 
+MOST = {"ell": LARGEST, "releases": MOST_RELEASES, "min_records": MOST_RELEASES}
+"""The largest numbers that the service takes, where a wish itself has no limit."""
 
-Ell = Annotated[int, Field(ge=1, le=LARGEST)]
-Near = Annotated[float, Field(gt=0.0, lt=1.0)]
+
+def body_of(kind: type) -> type[Body]:
+    """The body of a request, made from the parameters of a wish that clients decide."""
+    fields: dict[str, Any] = {
+        parameter.name: (
+            _body_type(parameter),
+            Field(default=parameter.default, description=parameter.doc.text),
+        )
+        for parameter in client_parameters(kind)
+    }
+    return create_model(kind.__name__, __base__=Body, **fields)
 
 
-def _columns(kind: type[int | float]) -> BeforeValidator:
+def _body_type(parameter: Parameter) -> Any:  # noqa: ANN401 (an annotation)
+    """The type of a field: numbers in their range, for several columns also by their names."""
+    doc = parameter.doc
+    limits = Field(gt=doc.above, ge=doc.least, lt=doc.below, le=MOST.get(parameter.name, doc.most))
+    kinds: list[Any] = [None] if parameter.default is None else []
+    for kind in parameter.types:
+        if get_origin(kind) is Mapping:
+            number = get_args(kind)[1]
+            kinds.append(dict[str, Annotated[number, limits]])  # type: ignore[valid-type]
+        else:
+            kinds.append(Annotated[kind, limits] if kind in (int, float) else kind)
+    return Annotated[Union[tuple(kinds)], BeforeValidator(partial(_read_columns, doc))]  # noqa: UP007
+
+
+def _read_columns(doc: Doc, value: object) -> object:
     """Reads what forms send for several columns: disease=5,income=3."""
-
-    def read(value: object) -> object:
-        return by_column(value, "The form", kind) if isinstance(value, str) and "=" in value else value
-
-    return BeforeValidator(read)
+    if doc.parse is not None and isinstance(value, str) and "=" in value:
+        return doc.parse(value)
+    return value
 
 
-class NewRequest(Body):
-    """What a client asks for; see `Wish` for what the words mean."""
+def client_parameters(kind: type) -> list[Parameter]:
+    """The parameters of a wish that clients decide."""
+    return [parameter for parameter in parameters_of(kind) if parameter.name not in AGENCY_DECIDES]
+
+
+class NewRequest(body_of(Wish)):  # type: ignore[misc]
+    """What a client asks for."""
 
     population: str = Field(pattern=NAME_PATTERN)
-    ell: Annotated[Ell | dict[str, Ell] | None, _columns(int)] = Field(
-        default=None,
-        description="Needed unless closeness is asked for. Of several sensitive columns one number for all, "
-        "or one for each by its name.",
-        examples=[3, {"disease": 5, "income": 3}],
-    )
-    closeness: Annotated[Near | dict[str, Near] | None, _columns(float)] = Field(
-        default=None,
-        description="How far shares of linked records may be from what the plan says, in total variation. "
-        "For certified plans. Of several sensitive columns as with ell.",
-    )
-    closeness_to: ClosenessTo = "class"
-    records: int = Field(ge=1, le=MOST_RECORDS)
-    delta: float = Field(default=USUAL_DELTA, gt=0.0, lt=1.0)
-    releases: int = Field(default=1, ge=1, le=MOST_RELEASES)
-    kind: PlanKind = "certified"
-    merge_risk: float | None = Field(default=None, gt=0.0, lt=1.0)
-    owners: int | None = Field(default=None, ge=1, le=MOST_OWNERS)
-    min_records: int = Field(default=1, ge=1, le=MOST_RELEASES)
-    k: int | None = Field(default=None, ge=1, le=MOST_RECORDS)
-    movers: Movers = Field(
-        default="declared",
-        description="Among which values people move from one release to the next: of columns of which the "
-        "schema says that they change, or of any.",
-    )
 
 
 class PlanningWish(Body):
@@ -101,8 +104,7 @@ class PlanningWish(Body):
 @api.post("/requests", status_code=201, summary="Ask for a plan", dependencies=[allow(CLIENT)])
 def create(context: CurrentContext, body: NewRequest) -> RequestView:
     """Files a request; the agency decides about it."""
-    asked = body.model_dump(exclude={"population"})
-    wish = asked_wish(**closeness_asked(asked))
+    wish = Wish(**body.model_dump(exclude={"population"}))
     return requests.file_request(context.agency, context.caller, body.population, wish)
 
 
@@ -152,7 +154,12 @@ def job(context: CurrentContext, id: JobId) -> JobView:  # noqa: A002
 
 
 def _asking(context: RequestContext, name: str, posted: Posted, **_: object) -> dict[str, Any]:
-    return {"population": show_population(context.agency, name), "typed": BEGIN | posted.typed}
+    typed = FIRST_TYPED | posted.typed
+    return {
+        "population": show_population(context.agency, name),
+        "typed": typed,
+        "parameters": client_parameters(Wish),
+    }
 
 
 @pages.get("/populations/{name}/ask", dependencies=[allow(CLIENT)])
@@ -169,17 +176,11 @@ def ask_page(context: CurrentContext, name: Name) -> Response:
 @form_again("request_form.html", _asking)
 def ask(context: CurrentContext, name: Name, posted: PostedForm) -> Response:
     """Files a request."""
-    asked = _asked(name, posted)
-    wish = asked_wish(**closeness_asked(asked))
-    return redirect(
-        f"/requests/{requests.file_request(context.agency, context.caller, name, wish).id}", "asked"
-    )
-
-
-def _asked(name: str, posted: Posted) -> dict[str, Any]:
-    """What a form asks for; owners who share the ledger stand in place of t."""
-    asked = posted.read(NewRequest, population=name).model_dump(exclude={"population"})
-    return asked if asked["owners"] is None else asked | {"releases": 1}
+    typed = posted.read(NewRequest, population=name).model_dump(exclude={"population"})
+    if typed["owners"] is not None:  # they stand in place of t, which the form shows, too
+        typed["releases"] = None
+    filed = requests.file_request(context.agency, context.caller, name, Wish(**typed))
+    return redirect(f"/requests/{filed.id}", "asked")
 
 
 @pages.get("/requests", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])

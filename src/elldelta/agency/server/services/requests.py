@@ -9,16 +9,14 @@ from pydantic import AliasPath, Field
 from sqlalchemy import func, null, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.paging import FIRST_PAGE, LARGEST, Cursor, Page, read_page
+from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import JobView, enqueue
 from elldelta.agency.server.services.populations import current_model, find_population
 from elldelta.agency.server.tables import CLIENT, Job, Party, Request, check_text
 from elldelta.agency.views import View
 from elldelta.core.checks import check_ell, check_whole
-from elldelta.errors import ParameterError
 from elldelta.files import digest
-from elldelta.plan.several import check_choices, own_of
-from elldelta.plan.wish import Wish, check_noisy, promised_ell
+from elldelta.plan.wish import Wish, check_noisy, check_several_columns, numbers_by_column
 
 if TYPE_CHECKING:
     from sqlalchemy import Row, Select
@@ -32,11 +30,8 @@ MOST_RELEASES = 10_000
 FEWEST_PAST = 5
 """Past records behind every value that a plan names, unless the agency says otherwise: everybody gets it."""
 
-ASKED = (*("ell", "records", "delta", "releases", "kind", "merge_risk", "min_records", "k", "owners"),)
-"""What of a wish a client decides; the rest is the agency's."""
-
-ASKED_IF_USED = ("closeness", "closeness_to")
-"""The same, for wishes that ask for it, as `movers` is; others are stored as they ever were."""
+AGENCY_DECIDES = frozenset({"p", "beta", "fewest_past"})
+"""What of a wish no client decides."""
 
 RequestStatus = Literal["filed", "planned", "declined"]
 
@@ -67,40 +62,6 @@ class RequestView(View):
     job: str | None = None
 
 
-def asked_wish(**asked: Any) -> Wish:  # noqa: ANN401 (the fields of a wish)
-    """A wish that the service takes, checked as far as it can be without a model.
-
-    Raises:
-        ParameterError: It contradicts itself, or asks for what no plan is made with here.
-    """
-    wish = Wish(**asked)
-    if wish.largest_ell > LARGEST:
-        raise ParameterError("No column has so many values.", found="ell is larger than any number of them.")
-    for name in ("releases", "min_records"):
-        if getattr(wish, name) > MOST_RELEASES:
-            raise ParameterError(
-                f"The service plans with at most {MOST_RELEASES} for {name}.",
-                found=f"{getattr(wish, name)} were asked for.",
-            )
-    return wish
-
-
-def closeness_asked(asked: dict[str, Any]) -> dict[str, Any]:
-    """What is asked for; with closeness and no ell one value."""
-    kept = asked
-    if asked.get("closeness") is None:
-        kept = {name: value for name, value in asked.items() if name not in ASKED_IF_USED}
-    return {**kept, "ell": promised_ell(asked.get("ell"), asked.get("closeness"))}
-
-
-def _stored_wishes(wish: Wish) -> dict[str, Any]:
-    """What a client has asked for, as it is stored."""
-    used = ASKED_IF_USED if wish.closeness is not None else ()
-    moves = () if wish.movers == "declared" else ("movers",)
-    asked = wish.to_dict()
-    return {name: asked[name] for name in (*ASKED, *used, *moves)}
-
-
 def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) -> RequestView:
     """Files a request about a population that has a model."""
     with agency.database.writing() as session:
@@ -113,7 +74,7 @@ def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) ->
         request = Request(
             population=found,
             client_id=caller.id,
-            wishes=_stored_wishes(wish),
+            wishes={name: value for name, value in wish.to_dict().items() if name not in AGENCY_DECIDES},
             status="filed",
             filed_at=agency.clock(),
         )
@@ -126,11 +87,11 @@ def _check_columns(wish: Wish, summary: dict[str, Any]) -> None:
     """Refuses numbers that do not fit the sensitive columns of a model."""
     columns = summary["sensitives"]
     names = [column["name"] for column in columns]
-    own_of("closeness", wish.closeness, names)
-    for column, ell in zip(columns, own_of("ell", wish.ell, names), strict=True):
+    numbers_by_column("closeness", wish.closeness, names)
+    for column, ell in zip(columns, numbers_by_column("ell", wish.ell, names), strict=True):
         check_ell(ell, column["values"])
     if len(columns) > 1:
-        check_choices(wish, names)
+        check_several_columns(wish, names)
 
 
 def list_requests(
