@@ -11,6 +11,7 @@ from tests.ledger.living import World
 import elldelta as ed
 from elldelta.audit.audit import ReleaseReader, audit, audit_before
 from elldelta.audit.columns import ForeignColumns
+from elldelta.audit.result import render_audit
 from elldelta.audit.series import OwnerSeries, measure_series
 
 ELL = 3
@@ -211,5 +212,16 @@ def test_a_table_that_has_grown_by_one_person_is_pointed_at(lived, tmp_path):
     alone = audit(files)
     assert (alone.holds, alone.subtraction.status) == (True, "possible")
     assert alone.subtraction.diversity_min == 1
-    assert any("before and after" in step for step in alone.next_steps)
+    assert any("add --series to check what changed" in step for step in alone.next_steps)
     assert not audit(files, series=[files]).holds
+
+
+def test_the_public_page_of_a_series_counts_people_in_tens():
+    found = audit(naive(panel(0)), ell=ELL, columns=FOREIGN, series=[[0, 1, 2, 3]])
+    [owner], [public] = found.to_dict()["series"], found.to_dict(public=True)["series"]
+    assert public["smallest"] == []
+    for step, shown in zip(owner["steps"], public["steps"], strict=True):
+        for kind in KINDS:
+            assert 0 <= shown[kind]["people"] - step[kind]["people"] < 10
+            assert shown[kind]["people"] % 10 == 0
+    assert "who came, who went and who stayed" in render_audit(found.to_dict(public=True))

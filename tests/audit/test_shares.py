@@ -68,8 +68,10 @@ def test_closeness_to_the_pooled_releases_is_the_loop_over_people_groups_and_set
     assert result.baseline == pytest.approx(max(reference) / sum(reference))
     for reading, every in zip(result.readings, led, strict=True):
         each = [pair for pair in every if pair is not None]
-        assert reading.found.surest == pytest.approx(float(max(surest for surest, _ in each)))
-        assert reading.found.gain == pytest.approx(float(max(gain for _, gain in each)))
+        assert reading.share_surest == pytest.approx(float(max(surest for surest, _ in each)))
+        assert reading.share_after - reading.share_before == pytest.approx(
+            float(max(gain for _, gain in each))
+        )
     assert ("none of them is in two releases" in result.readings[1].condition) == (len(releases) > 1)
     assert ("can be led further" in found.note) == (seed % 2 == 1)
 
@@ -200,8 +202,8 @@ def test_closeness_to_a_plan_is_the_loop_over_its_classes(planned):
                     oracle.surest_and_gain(by_bayes, own)))  # fmt: skip
     for number, reading in enumerate(result.readings):
         surest, gain = (max(each[number][part] for each in led if each[number]) for part in (0, 1))
-        assert reading.found.surest == pytest.approx(float(surest))
-        assert reading.found.gain == pytest.approx(float(gain))
+        assert reading.share_surest == pytest.approx(float(surest))
+        assert reading.share_after - reading.share_before == pytest.approx(float(gain))
     assert result.reference == "what the plan says about the class"
     assert result.baseline == pytest.approx(float(max(max(row) for row in chances)))
     strict = ed.audit(releases, closeness=0.001, closeness_to=plan)

@@ -70,7 +70,7 @@ def document(n_releases=3, *, public=False):
         "histogram": [{"diversity": left, "classes": 533, "records": 573 // left} for left in range(1, 13)],
         "linked": {
             "records": 3794, "classes_below": 955, "records_below": 1542, "classes_exposed": 533,
-            "records_exposed": 573, "entropy_min": 1.0, "log_entropy_min": 0.0, "recursive_c": None,
+            "records_exposed": 573, "entropy_min": 1.0, "log_entropy_min": 0.0, "recursive_c_max": None,
             "guess_mean": 0.498,
         },
         "baseline": 0.134,

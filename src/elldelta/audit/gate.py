@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.public import for_the_public
+from elldelta.audit.documents import for_the_public, plain, without_labels
 from elldelta.audit.releases import missing_counts
 from elldelta.audit.result import LIMITS
 from elldelta.audit.series import measure_series
@@ -155,10 +155,10 @@ class Gate(Displayed):
             "classes_below": sum(item.values_left < self.ell for item in self.classes),
             "classes_below_already": self.already_below,
             "records_below": self.records_below,
-            "subtraction": self.subtraction.to_dict(labels=False),
-            "closeness": None if self.closeness is None else self.closeness.to_dict(labels=False),
-            **({} if self.series is None else {"series": self.series.to_dict(labels=False)}),
-            "classes": [{**asdict(item), "labels": list(item.labels)} for item in self.classes],
+            "subtraction": without_labels(self.subtraction.to_dict()),
+            "closeness": None if self.closeness is None else without_labels(self.closeness.to_dict()),
+            **({} if self.series is None else {"series": without_labels(plain(self.series))}),
+            "classes": plain(self.classes),
             "assumptions": [*LIMITS, *(each.words for each in self.assumptions)],
         }
         if not public:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
-from elldelta.audit.public import for_the_public
+from elldelta.audit.documents import for_the_public, plain, without_labels
 from elldelta.audit.releases import missing_counts
 from elldelta.audit.shares import surest_words
 from elldelta.pages.page import Displayed, percent, write_page
@@ -289,8 +289,7 @@ class Audit(Displayed):
     @property
     def surest_share(self) -> float | None:
         """The largest share of one value among linked records, in any group of releases; None for nobody."""
-        found = self.readings[0].found
-        return None if found is None else found.surest
+        return self.readings[0].share_surest
 
     @property
     def surest(self) -> str:
@@ -365,77 +364,61 @@ class Audit(Displayed):
                 belong on a page that somebody asked for, not on a terminal or in a log.
             public: Leave out whatever shows a cell of the data, labels included.
         """
-        exposure = self.exposure
-        document = {
-            "releases": [asdict(item) for item in self.releases],
-            "columns": list(self.columns),
-            "sensitive": self.sensitive,
-            "software": f"elldelta {__version__}",
-            "plans": list(self.plans),
-            "contents": list(self.contents),
-            "public": public,
-            "ell": self.ell,
-            "holds": self.holds,
-            "values_hold": self.values_hold,
-            "verdict": self.verdict,
-            "surest": self.surest,
-            "surest_share": self.surest_share,
-            "closeness": None if self.closeness is None else self.closeness.to_dict(labels=labels),
-            "diversity_min": self.diversity_min,
-            "diversity_min_any": self.diversity_min_any,
-            "classes_linked": self.classes_linked,
-            "classes_without_common_value": self.classes_without_common_value,
-            "classes_below_any": self.classes_below_any,
-            "share_below": self.share_below,
-            "share_exposed": self.share_exposed,
-            "histogram": self.histogram,
-            "linked": {
-                "records": exposure.records,
-                "classes_below": exposure.classes_below,
-                "records_below": exposure.records_below,
-                "classes_exposed": exposure.classes_exposed,
-                "records_exposed": exposure.records_exposed,
-                "guess_mean": exposure.guess_mean,
-                "entropy_min": exposure.entropy_min,
-                "log_entropy_min": None if exposure.entropy_min is None else math.log(exposure.entropy_min),
-                # no c is large enough if a class shows fewer than ell values
-                "recursive_c": None if exposure.recursive_c_max == math.inf else exposure.recursive_c_max,
-            },
-            "reference": self.reference,
-            "baseline": self.baseline,
-            "readings": [reading.to_dict() for reading in self.readings],
-            "curve": [_curve_point(point) for point in self.curve],
-            "left_out": [self._without(item) for item in self.left_out],
-            "memberships": {
-                "in_all": self.diversity_min,
-                "in_some_known": self.diversity_min_any,
-                "in_some_unknown": self.diversity_min_unknown,
-                "unknown": self.n_values,
-            },
-            "worst_classes": [_labelled(item, labels=labels) for item in self.worst],
-            "subtraction": self.subtraction.to_dict(labels=labels),
-            **({"series": [owner.to_dict(labels=labels) for owner in self.series]} if self.series else {}),
-            "targets": None if self.targets is None else asdict(self.targets),
-            "assumptions": [*LIMITS, *(each.words for each in self.assumptions)],
-            "warnings": [each.words for each in self.assumptions if each.is_warning],
-            "labels": [
-                {"column": column, "label": label, "meaning": meaning}
-                for column, label, meaning in self.labels
-            ]
-            if labels
-            else [],
-            "labels_understood": [
-                {"column": column, "kinds": number}
-                for column, number in Counter(column for column, _, _ in self.labels).items()
-            ],
-            "next_steps": self.next_steps,
-            **(
-                {"also": [column.to_dict(labels=labels, public=public) for column in self.also]}
-                if self.also
-                else {}
-            ),
+        document = plain(
+            {
+                "releases": self.releases,
+                "columns": self.columns,
+                "sensitive": self.sensitive,
+                "software": f"elldelta {__version__}",
+                "plans": self.plans,
+                "contents": self.contents,
+                "public": public,
+                "ell": self.ell,
+                "holds": self.holds,
+                "values_hold": self.values_hold,
+                "verdict": self.verdict,
+                "surest": self.surest,
+                "surest_share": self.surest_share,
+                "closeness": None if self.closeness is None else self.closeness.to_dict(),
+                "diversity_min": self.diversity_min,
+                "diversity_min_any": self.diversity_min_any,
+                "classes_linked": self.classes_linked,
+                "classes_without_common_value": self.classes_without_common_value,
+                "classes_below_any": self.classes_below_any,
+                "share_below": self.share_below,
+                "share_exposed": self.share_exposed,
+                "histogram": self.histogram,
+                "linked": self._linked(),
+                "reference": self.reference,
+                "baseline": self.baseline,
+                "readings": self.readings,
+                "curve": [{"releases": point.n_releases, **plain(point)} for point in self.curve],
+                "left_out": [self._without(item) for item in self.left_out],
+                "memberships": {
+                    "in_all": self.diversity_min,
+                    "in_some_known": self.diversity_min_any,
+                    "in_some_unknown": self.diversity_min_unknown,
+                    "unknown": self.n_values,
+                },
+                "worst_classes": self.worst,
+                "subtraction": self.subtraction.to_dict(),
+                **({"series": self.series} if self.series else {}),
+                "targets": self.targets,
+                **self._assumed(),
+                "next_steps": self.next_steps,
+            }
+        )
+        document = for_the_public(document) if public else document if labels else without_labels(document)
+        others = [column.to_dict(labels=labels, public=public) for column in self.also]
+        return {**document, "also": others} if others else document
+
+    def _linked(self) -> dict[str, Any]:
+        entropy, c = self.exposure.entropy_min, self.exposure.recursive_c_max
+        return {
+            **plain(self.exposure),
+            "log_entropy_min": None if entropy is None else math.log(entropy),
+            "recursive_c_max": None if c == math.inf else c,  # a class shows fewer than ell values
         }
-        return for_the_public(document) if public else document
 
     def _without(self, item: LeftOut) -> dict[str, Any]:
         return {
@@ -445,6 +428,15 @@ class Audit(Displayed):
             "classes_below_any": item.classes_below_any,
             "share_below": item.shares.share_below,
             "share_exposed": item.shares.share_exposed,
+        }
+
+    def _assumed(self) -> dict[str, Any]:
+        n_labels = Counter(column for column, _, _ in self.labels)
+        return {
+            "assumptions": [*LIMITS, *(each.words for each in self.assumptions)],
+            "warnings": [each.words for each in self.assumptions if each.is_warning],
+            "labels": [dict(zip(("column", "label", "meaning"), row, strict=True)) for row in self.labels],
+            "labels_understood": [{"column": column, "kinds": n} for column, n in n_labels.items()],
         }
 
 
@@ -481,16 +473,3 @@ def render_audit(document: Mapping[str, Any]) -> str:
         curve_words=curve_words(document["curve"], ell),
         histogram_words=histogram_words(bars, ell),
     )
-
-
-def _labelled(item: WorstClass, *, labels: bool) -> dict[str, Any]:
-    return {**asdict(item), "labels": _lists(item.labels) if labels else []}
-
-
-def _lists(values: Any) -> Any:  # noqa: ANN401 (tuples of tuples, however deep)
-    return [_lists(value) for value in values] if isinstance(values, tuple) else values
-
-
-def _curve_point(point: CurvePoint) -> dict[str, Any]:
-    document = asdict(point)
-    return {"releases": document.pop("n_releases"), **document}

@@ -14,7 +14,7 @@ these show it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,11 +124,6 @@ class SeriesResult:
             f"subtracting releases of one owner from each other leaves {people} who came, went or stayed "
             f"with as few as {self.diversity_min} of {ell} values{where}"
         )
-
-    def to_dict(self, *, labels: bool) -> dict[str, Any]:
-        """Plain JSON values; labels of classes only where they may be shown."""
-        listed = [{**asdict(item), "labels": item.labels if labels else []} for item in self.smallest]
-        return {**asdict(self), "smallest": listed}
 
 
 def find_series(found: Sequence[Located], named: Sequence[Sequence[int]] = ()) -> list[OwnerSeries]:

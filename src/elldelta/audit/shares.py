@@ -9,13 +9,14 @@ Bayes' rule with independent releases somebody can be led much further. So both 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.audit.documents import plain
 from elldelta.core.closeness import as_limit
 from elldelta.core.inference import (
     furthest_in_any_group,
@@ -59,24 +60,25 @@ class InferenceRisk:
         name: How the releases are read: "shares of linked records" (of one release "shares of the records of
             a class"), or "Bayes' rule".
         condition: What must be true for the numbers to be probabilities.
-        found: The largest number, and the largest gain over the reference; None if nobody is in any release.
+        share_surest: The largest share, or probability, of one value; None if nobody is in any release.
+        share_before: Of the value that gains the most, what the reference says.
+        share_after: Of the same value, what linking makes of it.
+        is_exact: Whether some group of releases attains these; if not, no group exceeds them.
     """
 
     name: str
     condition: str
-    found: Gain | None
+    share_surest: float | None
+    share_before: float | None
+    share_after: float | None
+    is_exact: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        found = self.found
-        return {
-            "name": self.name,
-            "condition": self.condition,
-            "share_surest": None if found is None else found.surest,
-            "share_before": None if found is None else found.before,
-            "share_after": None if found is None else found.after,
-            "is_exact": found is None or found.is_exact,
-        }
+    @classmethod
+    def of(cls, name: str, condition: str, gain: Gain | None) -> InferenceRisk:
+        """What was found; nothing, if nobody is in any release."""
+        if gain is None:
+            return cls(name, condition, None, None, None, is_exact=True)
+        return cls(name, condition, gain.surest, gain.before, gain.after, gain.is_exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,8 @@ class FarClass:
         bound: E, above which no group of releases is here.
         guess_before: The share of the most frequent value by the reference.
         guess_after: The same among the linked records.
-        values: The set of values that gains the most: those that linking makes more likely.
+        values: The set of values that gains the most: those that linking makes more likely; of many, some,
+            and how many more.
         set_before: What the reference says about the set.
         set_after: The share of the set among the linked records.
     """
@@ -172,17 +175,6 @@ class FarClass:
     values: tuple[str, ...]
     set_before: float
     set_after: float
-
-    def to_dict(self, *, labels: bool) -> dict[str, Any]:
-        """Plain JSON values; labels and values only where they may be shown."""
-        named = [*self.values[:_MOST_VALUES]]
-        if len(self.values) > _MOST_VALUES:
-            named.append(f"{len(self.values) - _MOST_VALUES:,} more")
-        return {
-            **asdict(self),
-            "labels": [list(row) for row in self.labels] if labels else [],
-            "values": named if labels else [],
-        }
 
 
 @dataclass(frozen=True)
@@ -228,14 +220,9 @@ class ClosenessResult:
         may = "differ" if self.is_complete else "can differ"
         return f"shares of linked records {may} by up to {far} from {self.reference} {allowed}"
 
-    def to_dict(self, *, labels: bool) -> dict[str, Any]:
-        """Plain JSON values; labels and values only where they may be shown."""
-        return {
-            **asdict(self),
-            "holds": self.holds,
-            "words": self.words,
-            "worst": [item.to_dict(labels=labels) for item in self.worst],
-        }
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**plain(self), "holds": self.holds, "words": self.words}
 
 
 def measure_closeness(
@@ -305,6 +292,9 @@ def _far(
 ) -> FarClass:
     before, after = weights / weights.sum(), linked / linked.sum()
     gains = after > before
+    values = [overlay.values[s] for s in np.flatnonzero(gains)]
+    if len(values) > _MOST_VALUES:
+        values[_MOST_VALUES:] = [f"{len(values) - _MOST_VALUES:,} more"]
     return FarClass(
         releases=tuple(overlay.names[j] for j in where[0]),
         labels=tuple(overlay.label(j, row) for j, row in zip(*where, strict=True)),
@@ -313,7 +303,7 @@ def _far(
         bound=float(far[1]),
         guess_before=float(before.max()),
         guess_after=float(after.max()),
-        values=tuple(overlay.values[s] for s in np.flatnonzero(gains)),
+        values=tuple(values),
         set_before=float(before[gains].sum()),
         set_after=float(after[gains].sum()),
     )
@@ -370,12 +360,12 @@ def inference_risks(
     apart = ", and none of them is in two releases" if several else ""
     drawn = f"{people} are independent draws from the reference{apart}"
     readings = (
-        InferenceRisk(
+        InferenceRisk.of(
             f"shares of {'linked records' if several else 'the records of a class'}",
             f"every {'linked record' if several else 'record of the class'} {EQUALLY_LIKELY}",
             gain_in_shares(cells, reference_of, weights),
         ),
-        InferenceRisk("Bayes' rule", drawn, gain_by_bayes(cells, reference_of, weights, masses)),
+        InferenceRisk.of("Bayes' rule", drawn, gain_by_bayes(cells, reference_of, weights, masses)),
     )
     overall = weights
     if against.model is not None:
@@ -388,16 +378,16 @@ def surest_words(
 ) -> str:
     """How far linking leads at worst, and on what conditions; stands beside every verdict."""
     shares, bayes = readings
-    if shares.found is None or bayes.found is None:
+    if shares.share_surest is None:
         return ""
     of = "the records of a class" if alone else "the linked records, in the worst group of releases"
-    most = "" if bayes.found.is_exact else "at most "
+    most = "" if bayes.is_exact else "at most "
     return (
-        f"At worst one value has {percent(shares.found.surest, 0)} of {of}. By Bayes' rule one has a "
-        f"probability of {most}{percent(bayes.found.surest, 0)}, if {bayes.condition}. The reference is "
+        f"At worst one value has {percent(shares.share_surest, 0)} of {of}. By Bayes' rule one has a "
+        f"probability of {most}{percent(bayes.share_surest, 0)}, if {bayes.condition}. The reference is "
         f"{reference}: at most {percent(baseline, 0)} for one value. Largest gain over it: from "
-        f"{percent(shares.found.before, 0)} to {percent(shares.found.after, 0)} in shares, from "
-        f"{percent(bayes.found.before, 0)} to {most}{percent(bayes.found.after, 0)} by Bayes' rule."
+        f"{percent(shares.share_before, 0)} to {percent(shares.share_after, 0)} in shares, from "
+        f"{percent(bayes.share_before, 0)} to {most}{percent(bayes.share_after, 0)} by Bayes' rule."
     )
 
 

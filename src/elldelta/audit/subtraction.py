@@ -8,10 +8,11 @@ decides whether a group is found or possible.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from elldelta.audit.documents import plain
 from elldelta.audit.shares import MOST_WORST
 from elldelta.core.differencing import isolate
 from elldelta.errors import DataError, ParameterError
@@ -212,18 +213,16 @@ class Subtraction:
             }.get(self.because, "")
         return f"{head} {words}" + (f" {n_left:,} pairs were not tried." if n_left else "")
 
-    def to_dict(self, *, labels: bool) -> dict[str, Any]:
-        """Plain JSON values; labels of classes only where they may be shown."""
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
         pairs = [pair for pair in self.pairs if pair.status == self.status]
         return {
-            **asdict(self),
+            **plain(self),
             "words": self.words,
             "question": self.question,
             "groups_below": sum(pair.groups_below for pair in pairs),
             "records_below": sum(pair.records_below for pair in pairs),
             "diversity_min": self.diversity_min,
-            "pairs": [{**asdict(pair), "releases": list(pair.releases)} for pair in self.pairs],
-            "smallest": [{**asdict(item), "labels": item.labels if labels else []} for item in self.smallest],
         }
 
 

@@ -1,19 +1,18 @@
-"""The documents of audits and gates for the public.
+"""The documents of audits and gates: plain JSON values, and what of them may be shown to whom.
 
-They leave out whatever shows a cell of the data: the labels of classes, numbers about a single class, and
-small counts. Counts are rounded up to tens and shares to whole percents, so that none is told smaller than it
-is and no small group can be recognised by its size. How sure somebody can be at worst is told, in whole
-percents: a verdict without it would say too little.
+For the public they leave out whatever shows a cell of the data: the labels of classes, numbers about a single
+class, and small counts. Counts are rounded up to tens and shares to whole percents, so that none is told
+smaller than it is and no small group can be recognised by its size. How sure somebody can be at worst is
+told, in whole percents: a verdict without it would say too little.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 from elldelta.pages.page import share_upper
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _COUNTS = {
     "": {"classes_linked", "classes_without_common_value", "classes_below_any"},
@@ -33,18 +32,8 @@ _COUNTS = {
 """What is rounded up, per part of a document."""
 _SHARES = {"baseline", "guess_mean", "guess_mean_max", "surest_share", "distance", "bound"}
 _WORDS = {
-    *(
-        "name",
-        "column",
-        "verdict",
-        "surest",
-        "condition",
-        "source",
-        "without",
-        "before",
-        "after",
-        "known_from",
-    ),
+    *("name", "column", "verdict", "surest", "condition", "source"),
+    *("without", "before", "after", "known_from"),
     *("status", "because"),
     *("public", "holds", "values_hold", "is_exact"),
     *("reference", "words", "question", "note", "is_complete", "sensitive", "software"),
@@ -57,6 +46,24 @@ _LISTS = {
     *("releases", "columns", "histogram", "readings", "curve", "left_out", "assumptions", "next_steps"),
     *("published", "labels_understood", "plans", "series", "steps", "pairs", "warnings"),
 }
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 (results, however deep, as JSON has them)
+    """Results as plain JSON values: a dataclass is an object of its fields."""
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def without_labels(value: Any) -> Any:  # noqa: ANN401 (a document or a part of one)
+    """A document without labels of classes and sensitive values, which are made of the data."""
+    if isinstance(value, dict):
+        return {
+            key: [] if key in ("labels", "values") else without_labels(item) for key, item in value.items()
+        }
+    return [without_labels(item) for item in value] if isinstance(value, list) else value
 
 
 def for_the_public(document: Mapping[str, Any], part: str = "") -> dict[str, Any]:
