@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache, wraps
+from functools import cache
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -184,7 +184,6 @@ def with_keywords(
     So the parameters are spelt in the class and nowhere else, and type checkers know them.
     """
 
-    @wraps(function)
     def call(subject: Subject, /, *nothing: Keywords.args, **keywords: Keywords.kwargs) -> Result:
         return function(subject, arguments(*nothing, **keywords))
 
@@ -193,4 +192,5 @@ def with_keywords(
     parameters = [first.replace(kind=first.POSITIONAL_ONLY), *others.parameters.values()]
     call.__signature__ = others.replace(parameters=parameters)  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = function.__name__.removeprefix("_")
+    call.__doc__, call.__module__ = function.__doc__, function.__module__
     return call

@@ -150,6 +150,15 @@ def _option(name: str, hint: Any) -> Any:  # noqa: ANN401 (annotations)
     return hint
 
 
+def reference_rows(kind: type[Any]) -> Iterator[str]:
+    """Rows of the reference page: the options of a class of parameters, and what they mean."""
+    for parameter in parameters_of(kind):
+        ending = f" {parameter.default} if left out." if parameter.default else ""
+        if parameter.is_required:
+            ending = " Required."
+        yield f"| `--{parameter.name.replace('_', '-')}` | {parameter.doc.text}{ending} |"
+
+
 def _parsed(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     """What was given for the fields of a bundle, with texts read by what their parameters say."""
     readers = {parameter.name: parameter.doc.parse for parameter in parameters_of(kind)}
