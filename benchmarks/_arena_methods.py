@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks._arena_attacks import Published, ranges
 from benchmarks._merging_by_search import merged_by_search
 from benchmarks._publishing import draw_heights
-from elldelta.core.certificate import certify
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.moving import move_up
+from elldelta.core.promises import Shown, certify
 from elldelta.errors import RefusedError
 from elldelta.plan.classes import Merged
 from elldelta.plan.planner import plan
@@ -163,8 +163,9 @@ def as_published(schema, classes, counts, n_records):
 
 def as_planned(made, records, state, rng, **how):
     """The plan's classes as they are."""
-    release = publishable(records, made, state=state, **how)
-    state = None if state is None else state.admit(release.certificate.missed)
+    left = () if state is None else state.left()
+    release = publishable(records, made, promises_left=left, **how)
+    state = None if state is None else state.admit(release.shown)
     return release.classes, release.counts, state
 
 
@@ -174,16 +175,16 @@ def moved_up(made, records, state, rng):
     tree = made.classes.tree
 
     def passes(grouping):
-        return ~certify(table, made.terms, grouping).failing_groups
+        return ~certify(made.promises, Shown.of(table, grouping)).failing_groups
 
     grouping = move_up(tree, draw_heights(rng, tree.n_leaves), passes)
-    return Merged(made.classes, grouping.class_of), certify(table, made.terms, grouping).counts, state
+    return Merged(made.classes, grouping.class_of), Shown.of(table, grouping).counts, state
 
 
 def searched(made, records, state, rng):
     """Failing classes merged with the partner that costs least, as it was done before."""
     table = records.by_class(made.class_of(records.ranks), made.n_classes)
-    found = merged_by_search(table, made.terms, made.hull_loss)
+    found = merged_by_search(table, made.promises[0], made.hull_loss)
     return Merged(made.classes, found.grouping.class_of), found.counts, state
 
 
@@ -196,7 +197,7 @@ def _ours(drawn, method, setting, promise, wish, publish, *, ledger=False, **how
     rng = np.random.default_rng(drawn.is_in.sum(axis=0))
     try:
         made = plan(model, ell=source.ell, records=drawn.fewest, **wish)
-        state = LedgerState.empty(made.terms) if ledger else None
+        state = LedgerState.empty(made.promises) if ledger else None
         for number in drawn.order:
             classes, counts, state = publish(made, tables[number], state, rng, **how)
             releases[number] = as_published(made.schema, classes, counts, tables[number].n_records)

@@ -20,9 +20,9 @@ import numpy as np
 from benchmarks._arena_methods import LEAST_OWNER, MERGE_RISK
 from benchmarks._merging_by_search import merged_by_search
 from benchmarks._publishing import draw_heights
-from elldelta.core.certificate import certify
 from elldelta.core.moving import RHO, Q, move_up
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown, certify
 from elldelta.core.utility import HullLoss
 from elldelta.errors import RefusedError
 from elldelta.plan.planner import plan
@@ -70,20 +70,20 @@ class Chosen:
 
 def fixed(made, table, rng):
     """All classes as they are, or nothing."""
-    certificate = certify(table, made.terms)
-    if not certificate.is_certified:
+    shown = Shown.of(table)
+    if not certify(made.promises, shown).is_certified:
         raise RefusedError("Some class does not pass.")
-    return Chosen(certificate.grouping, certificate.suppressed, None)
+    return Chosen(shown.grouping, shown.left_out, None)
 
 
 def moving(made, table, rng, rho=RHO):
     """Classes that move up the tree of the plan."""
-    tree, terms = made.classes.tree, made.terms
+    tree, promise = made.classes.tree, made.promises[0]
     heights = draw_heights(rng, tree.n_leaves, rho)
-    grouping = move_up(tree, heights, lambda each: ~certify(table, terms, each).failing_groups)
+    grouping = move_up(tree, heights, lambda each: ~certify([promise], Shown.of(table, each)).failing_groups)
 
     def weigh(leaves, occupied):
-        moved = Moved(tree, terms, leaves, rho)
+        moved = Moved(tree, promise, leaves, rho)
 
         def weighed(tables):
             whole = np.zeros((len(tables), len(leaves), tables.shape[2]), dtype=np.int64)
@@ -101,13 +101,13 @@ def moving_without_decoys(made, table, rng):
 
 def search(made, table, rng):
     """Merging by search; the attacker uses only that something in a merged class fails by itself."""
-    found = merged_by_search(table, made.terms, made.hull_loss)
+    found = merged_by_search(table, made.promises[0], made.hull_loss)
 
     def weigh(leaves, occupied):
-        terms, own = made.terms, leaves[occupied]
-        return Lacks(terms.membership[own], terms.allowances[own], terms.min_records)
+        promise, chosen = made.promises[0], leaves[occupied]
+        return Lacks(promise.witnesses[chosen], promise.allowances[chosen], promise.min_records)
 
-    return Chosen(found.grouping, found.suppressed, weigh)
+    return Chosen(found.grouping, found.left_out, weigh)
 
 
 RULES = (
@@ -143,8 +143,8 @@ class Moved:
     The node itself is published unless both of its sides end below it.
     """
 
-    def __init__(self, tree, terms, leaves, rho, q=Q):
-        self.tree, self.terms, self.rho, self.q = tree, terms, rho, q
+    def __init__(self, tree, promise, leaves, rho, q=Q):
+        self.tree, self.promise, self.rho, self.q = tree, promise, rho, q
         starts, stops = tree.leaf_ranges
         self.first = int(leaves[0])
         spans = (starts == self.first) & (stops == int(leaves[-1]) + 1)
@@ -160,9 +160,9 @@ class Moved:
         start, stop = (int(ends[node]) - self.first for ends in self.tree.leaf_ranges)
         leaves = slice(start + self.first, stop + self.first)
         shown = tables[:, start:stop].sum(axis=1)
-        terms = self.terms
+        promise = self.promise
         fails = misses_too_many(
-            shown[:, None], terms.membership[leaves], terms.allowances[leaves], terms.min_records
+            shown[:, None], promise.witnesses[leaves], promise.allowances[leaves], promise.min_records
         ).any(axis=1)
         stays = np.prod([self._at_most(node, leaf) for leaf in self.tree.leaves[leaves].tolist()])
         if stop - start == 1:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elldelta.core.moving import RHO, Q, move_up
-from elldelta.core.several import AnyCertificate, certify
+from elldelta.core.promises import Shown, certify
 from elldelta.core.utility import HullLoss
 
 
@@ -19,18 +19,18 @@ class Fitted:
     """What an owner publishes, and what it loses.
 
     Attributes:
-        certificate: Of what is published; it holds.
+        shown: What is published; its certificate holds.
         ncp: Mean loss of what is published, over the owner's own records.
         left_out: The share of records that is left out.
     """
 
-    certificate: AnyCertificate
+    shown: Shown
     ncp: float
     left_out: float
 
     @property
     def grouping(self):
-        return self.certificate.grouping
+        return self.shown.grouping
 
     @property
     def loss(self):
@@ -44,24 +44,24 @@ def by_class(made, model, table):
     return base
 
 
-def publish(made, base, terms=None, *, seed=0, rho=None):
+def publish(made, base, promises=None, *, seed=0, rho=None):
     """Publishes a table: classes move up if the plan says so, else those that fail are left out.
 
     Another rho than the plan's says what decoys cost.
     """
-    terms = made.all_terms if terms is None else terms
+    promises = made.promises if promises is None else promises
+
+    def failing(grouping=None):
+        return certify(promises, Shown.of(base, grouping)).failing_groups
+
     if made.moving is None:
-        certificate = certify(base, terms)
-        certificate = certify(base, terms, None, certificate.failing_groups)
+        shown = Shown.of(base, None, failing())
     else:
         rho = made.moving.rho if rho is None else rho
         heights = draw_heights(np.random.default_rng(seed), made.n_classes, rho, made.moving.q)
-        grouping = move_up(
-            made.classes.tree, heights, lambda each: ~certify(base, terms, each).failing_groups
-        )
-        certificate = certify(base, terms, grouping)
-    assert certificate.is_certified
+        shown = Shown.of(base, move_up(made.classes.tree, heights, lambda each: ~failing(each)))
+    assert certify(promises, shown).is_certified
     hulls, mass = made.hull_loss, base.sum(axis=1).astype(float)
-    own = HullLoss(hulls.lows, hulls.highs, hulls.sizes, mass)
-    left_out = certificate.n_suppressed / max(1.0, mass.sum())
-    return Fitted(certificate, own.ncp(certificate.grouping, certificate.suppressed), left_out)
+    loss = HullLoss(hulls.lows, hulls.highs, hulls.sizes, mass)
+    left_out = (base.sum() - shown.counts.sum()) / max(1.0, mass.sum())
+    return Fitted(shown, loss.ncp(shown.grouping, shown.left_out), left_out)

@@ -30,13 +30,13 @@ def published(made, model, tables):
 
 
 def fewest_values_of_pairs(results):
-    releases = [ReleasedCounts(item.grouping, item.certificate.counts) for item in results]
+    releases = [ReleasedCounts(item.grouping, item.shown.counts) for item in results]
     return min(link(pair).diversity for pair in combinations(releases, 2))
 
 
 def describe(name, made, model, tables):
     results = published(made, model, tables)
-    classes = np.mean([item.certificate.n_published for item in results])
+    classes = np.mean([item.shown.n_published for item in results])
     loss = np.mean([item.loss for item in results])
     left_out = np.mean([item.left_out for item in results])
     fewest = fewest_values_of_pairs(results)

@@ -8,7 +8,6 @@ holds), the share of refused halves, loss and time with ell = 5 as well or inste
 """
 
 import time
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -18,8 +17,7 @@ from benchmarks._adult import ADULT, adult_table, owners
 from benchmarks._publishing import by_class
 from benchmarks._publishing import publish as publish_one
 from benchmarks._result import Fact
-from elldelta.core.certificate import certify
-from elldelta.core.closeness import ClosenessTerms, SmallestShares
+from elldelta.core.promises import Close, Shown, certify
 from elldelta.ledger.publish import release
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
@@ -41,7 +39,7 @@ def linked_distance(results, references):
     shares = references / references.sum(axis=1, keepdims=True)
     furthest = 0.0
     for pair in combinations(results, 2):
-        shown = np.stack([item.certificate.counts[item.grouping.class_of] for item in pair])
+        shown = np.stack([item.shown.counts[item.grouping.class_of] for item in pair])
         there = (shown.sum(axis=2) > 0).all(axis=0)
         linked = shown.min(axis=0)[there]
         g = linked / np.maximum(1, linked.sum(axis=1, keepdims=True))
@@ -51,15 +49,13 @@ def linked_distance(results, references):
 
 def admitted(made, model, limit, seed=100, most=200):
     """How many owners a ledger admits that spends what was really used, each publishing as the plan says."""
-    smallest = SmallestShares.none(made.n_classes, model.schema.n_values)
+    left = Close(made.promises[0].references, limit)
     for number in range(most):
         (table,) = owners(model, 1, RECORDS, seed=seed + number)
         (item,) = publish(made, model, [table])
-        left = ClosenessTerms(made.terms.closeness.references, limit, smallest)
-        shown = item.certificate.counts, item.grouping
-        if left.is_too_far(*shown).any():
+        if left.violation(item.shown).any():
             return number
-        smallest = smallest.joined(*shown)
+        left = left.after(item.shown)
     return most
 
 
@@ -83,8 +79,8 @@ def run():
         seconds, made = timed(lambda limit=limit: plan(model, closeness=limit, **wish))
         results = publish(made, model, tables)
         loss = np.mean([item.loss for item in results])
-        classes = np.mean([item.certificate.n_published for item in results])
-        furthest = linked_distance(results, made.terms.closeness.references)
+        classes = np.mean([item.shown.n_published for item in results])
+        furthest = linked_distance(results, made.promises[0].references)
         n_admitted = admitted(made, model, Fraction(str(limit)), most=60)
         print(
             f"  T = {limit}: {made.n_classes} planned, "
@@ -128,7 +124,9 @@ def refused_halves(table, schema, limit):
             estimate(table.take(rows), schema) for rows in np.array_split(rng.permutation(table.num_rows), 2)
         )
         made = plan(past, closeness=limit, releases=RELEASES, records=other.n_records)
-        n_refused += not certify(by_class(made, other, other.counts.dense()), made.terms).is_certified
+        n_refused += not certify(
+            made.promises, Shown.of(by_class(made, other, other.counts.dense()))
+        ).is_certified
     return n_refused
 
 
@@ -148,12 +146,10 @@ def through_a_ledger(model, limit, share=0.6, n_draws=4):
     made = plan(model, closeness=round(limit * share, 6), releases=1, records=RECORDS)
     tables, losses, classes = owners(model, 2 * n_draws, RECORDS, seed=1), [], []
     for draw in range(n_draws):
-        terms, smallest = made.terms, SmallestShares.none(made.n_classes, model.schema.n_values)
+        (close, size), left = made.promises, Close(made.promises[0].references, Fraction(str(limit)))
         for table in tables[2 * draw : 2 * draw + 2]:
-            item = publish_one(made, by_class(made, model, table), terms)
-            smallest = smallest.joined(item.certificate.counts, item.grouping)
-            left = made.terms.closeness.with_others(smallest, Fraction(str(limit)))
-            terms = replace(made.terms, closeness=left)
+            item = publish_one(made, by_class(made, model, table), (close, size))
+            left = close = left.after(item.shown)
             losses.append(item.loss)
-            classes.append(item.certificate.n_published)
+            classes.append(item.shown.n_published)
     return np.mean(losses), np.mean(classes)

@@ -43,7 +43,7 @@ def below(made, model, first, second, later):
     shown = []
     for fitted, positions in ((first, model.positions), (second, later)):
         classes = made.class_of(made.schema.ranks(positions))
-        shown.append(fitted.certificate.counts[fitted.grouping.class_of[classes]])
+        shown.append(fitted.shown.counts[fitted.grouping.class_of[classes]])
     is_in_both = shown[0].any(axis=1) & shown[1].any(axis=1)
     left = ((shown[0] > 0) & (shown[1] > 0)).sum(axis=1)
     return int(people[is_in_both & (left < ELL)].sum()), int(left[is_in_both].min())
@@ -68,7 +68,7 @@ def run():
         made = plan(model, **asked, **more)
         tables = owners(model, N_OWNERS, RECORDS, seed=7)
         fitted = [publish(made, by_class(made, model, own), seed=seed) for seed, own in enumerate(tables)]
-        n_classes = np.mean([item.certificate.n_published for item in fitted])
+        n_classes = np.mean([item.shown.n_published for item in fitted])
         loss = np.mean([item.loss for item in fitted])
         print(f"  {name}: {n_classes:.0f} classes, loss {loss:.4f}")
         for what, later in moved(known, model.positions).items():

@@ -26,10 +26,10 @@ def measured(made, model, *, rho=None, ledger=1):
     losses = []
     for number, table in enumerate(owners(model, N_OWNERS, WISH["records"], seed=7)):
         if number % ledger == 0:
-            state = LedgerState.empty(made.terms)
-        terms = made.terms if ledger == 1 else state.terms_left()
-        done = publish(made, by_class(made, model, table), terms, seed=number, rho=rho)
-        state = state.admit(done.certificate.missed) if ledger > 1 else state
+            state = LedgerState.empty(made.promises)
+        promises = made.promises if ledger == 1 else state.left()
+        done = publish(made, by_class(made, model, table), promises, seed=number, rho=rho)
+        state = state.admit(done.shown) if ledger > 1 else state
         losses.append(done.loss)
     return float(np.mean(losses))
 

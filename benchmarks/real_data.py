@@ -78,11 +78,11 @@ def our_left(model, tables, people, ell, n_releases):
     for table in tables[:n_releases]:
         own = estimate(pa.Table.from_pandas(table, preserve_index=False), model.schema)
         done = publish(made, by_class(made, own, own.counts.dense()))
-        counts = done.certificate.counts
+        counts = done.shown.counts
         shown = counts[done.grouping.class_of[class_of_rank(people)]] > 0
         left = shown if left is None else left & shown
         n_out.append(done.left_out)
-        n_classes.append(done.certificate.n_published)
+        n_classes.append(done.shown.n_published)
     return left.sum(axis=1), float(np.mean(n_out)), float(np.mean(n_classes))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -67,3 +67,9 @@ def make_boxes(distribution, positions, sizes, bound, *, trees=None):
         boxes.position_weights(sizes),
     )
     return Planned(distribution, partition, bound, tree, loss)
+
+
+def with_column(plan, **changes):
+    """A plan that says something else of its first sensitive column, in fitting words."""
+    first, *others = plan.columns
+    return replace(plan, columns=(replace(first, **changes), *others), promise="", conditions=())

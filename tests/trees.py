@@ -7,7 +7,7 @@ import numpy as np
 from elldelta.core.box_tree import LEAF, BoxTree
 from elldelta.core.movers import clean_cut
 from elldelta.core.moving import move_up
-from elldelta.core.several import certify
+from elldelta.core.promises import Shown, certify
 from elldelta.errors import RefusedError
 
 
@@ -72,19 +72,27 @@ def halved(*sizes):
     return BoxTree(np.array(attributes), np.array(places), sizes)
 
 
-def moved(table, terms, tree, rng, rho=0.1):
-    """The certificate of classes that move up until they pass; everything is left out if that is never."""
+def moved(table, promises, tree, rng, rho=0.1):
+    """The verdict on classes that move up until they pass; everything is left out if that is never."""
     heights = rng.geometric(0.7, tree.n_leaves) * (rng.random(tree.n_leaves) < rho)
     try:
-        grouping = move_up(tree, heights, lambda found: ~certify(table, terms, found).failing_groups)
+        grouping = move_up(
+            tree, heights, lambda found: ~certify(promises, Shown.of(table, found)).failing_groups
+        )
     except RefusedError:
-        return certify(table, terms, None, np.ones(terms.n_classes, dtype=np.bool_))
-    return certify(table, terms, grouping)
+        return certify(promises, Shown.of(table, None, np.ones(tree.n_leaves, dtype=np.bool_)))
+    return certify(promises, Shown.of(table, grouping))
 
 
-def left_out(table, terms, tree, rng, rho=0.5):
-    """The certificate of any nodes of the tree, without those that do not pass."""
+def left_out(table, promises, tree, rng, rho=0.5):
+    """The verdict on any nodes of the tree, without those that do not pass."""
     heights = rng.geometric(0.7, tree.n_leaves) * (rng.random(tree.n_leaves) < rho)
     everything = np.ones(tree.n_leaves, dtype=np.bool_)
     grouping = move_up(tree, heights, lambda found: everything[: found.n_classes])
-    return certify(table, terms, grouping, certify(table, terms, grouping).failing_groups)
+    return without_failing(table, promises, grouping)
+
+
+def without_failing(table, promises, grouping=None):
+    """The verdict on a release without the published classes that do not pass."""
+    failing = certify(promises, Shown.of(table, grouping)).failing_groups
+    return certify(promises, Shown.of(table, grouping, failing))

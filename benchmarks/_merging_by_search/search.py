@@ -7,42 +7,42 @@ import numpy as np
 from benchmarks._merging_by_search.demands import Demands, Shape, lacking_of_each
 from benchmarks._merging_by_search.regroup import regroup
 from benchmarks._merging_by_search.unions import Groups, merge_groups, weigh_box
-from elldelta.core.certificate import certify
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown
 from elldelta.core.utility import HullLoss
 
 NEVER = 1e9
 """A price of leaving records out at which none is left out that can be published."""
 
 
-def merged_by_search(counts, terms, loss):
-    """The certificate of the unions that the search finds; classes that no union satisfies are left out.
+def merged_by_search(counts, promise, loss):
+    """What is shown by the unions that the search finds; classes that no union satisfies are left out.
 
     Args:
         counts: The owner's records by base class and value, R x |S|.
-        terms: The terms of a certified plan of one sensitive column, without closeness.
+        promise: The values that a plan promises.
         loss: Where base classes lie, and whose mass weighs losses.
     """
     order = _near_order(loss)
     near = HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order])
-    sorted_terms = replace(
-        terms, membership=terms.membership[order], allowances=terms.allowances[order], moves=None
+    in_order = replace(
+        promise, witnesses=promise.witnesses[order], allowances=promise.allowances[order], ranges=None
     )
-    is_out, group_of = _merged(counts[order], sorted_terms, near)
+    is_out, group_of = _merged(counts[order], in_order, near)
     group_of[order], is_out[order] = group_of.copy(), is_out.copy()
     _, firsts, numbers = np.unique(group_of, return_index=True, return_inverse=True)
     grouping = Partition(np.argsort(np.argsort(firsts))[numbers])  # numbered by their first base class
     suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
     suppressed[grouping.class_of[is_out]] = True
-    return certify(counts, terms, grouping, suppressed)
+    return Shown.of(counts, grouping, suppressed)
 
 
-def unmergeable(counts, terms):
+def unmergeable(counts, promise):
     """Base classes that no union can satisfy: the whole table misses more of their witnesses than allowed."""
-    out = np.zeros(terms.n_classes, dtype=np.bool_)
+    out = np.zeros(len(promise.witnesses), dtype=np.bool_)
     while True:
-        absent = counts[~out].sum(axis=0) < terms.min_records
-        found = (terms.membership & absent).sum(axis=1) > terms.allowances
+        absent = counts[~out].sum(axis=0) < promise.min_records
+        found = (promise.witnesses & absent).sum(axis=1) > promise.allowances
         if not (found & ~out).any():
             return out
         out |= found
@@ -60,13 +60,14 @@ def _near_order(loss):
     return np.argsort(code, kind="stable")
 
 
-def _merged(table, terms, loss):
+def _merged(table, promise, loss):
     """Merges until nothing fails, divides again and regroups: what is left out, and the groups."""
     n_records = table.sum(axis=1)
-    padded = np.zeros((terms.n_classes, -(-terms.n_values // 64) * 64), dtype=np.bool_)
-    padded[:, : terms.n_values] = terms.membership
+    n_classes, n_values = promise.witnesses.shape
+    padded = np.zeros((n_classes, -(-n_values // 64) * 64), dtype=np.bool_)
+    padded[:, :n_values] = promise.witnesses
     words = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
-    demands = Demands(words, terms.allowances.copy(), unmergeable(table, terms), terms.min_records)
+    demands = Demands(words, promise.allowances.copy(), unmergeable(table, promise), promise.min_records)
     # A class without mass still has a length: a trace of mass makes short unions win where nothing else does.
     mass = loss.mass + 1e-6 / loss.mass.size
     shape = Shape(loss.lows.copy(), loss.highs.copy(), loss.weights, mass)
@@ -74,13 +75,13 @@ def _merged(table, terms, loss):
     lengths = (shape.highs - shape.lows) @ shape.weights
     is_out = (n_records > 0) & (lacks > 0.0)
     alone = shape.mass * np.where(is_out, NEVER, lengths)
-    group_of = np.arange(terms.n_classes, dtype=np.int64)
+    group_of = np.arange(n_classes, dtype=np.int64)
     for members in _unions(table, demands, shape, lacks):
         parts = weigh_box(members, alone, table, demands, shape)
         for part in range(int(parts.max()) + 1):
             group_of[members[parts == part]] = members[parts == part].min()
     regroup(group_of, alone, is_out, table, demands, shape)
-    is_out &= np.bincount(group_of, minlength=terms.n_classes)[group_of] == 1
+    is_out &= np.bincount(group_of, minlength=n_classes)[group_of] == 1
     return is_out, group_of
 
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+from tests.planned import with_column
 from tests.trees import tree_of
 
 from elldelta.agency.admission import (
@@ -21,7 +22,8 @@ from elldelta.files import digest, seal
 from elldelta.ledger import Cells, UpdateSummary
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.plan.closeness import Closeness
-from elldelta.plan.consistency import sharp_failures
+from elldelta.plan.columns import ColumnPlan
+from elldelta.plan.failure import sharp_failures
 from elldelta.plan.plan import Plan
 from elldelta.release.content import content_digest
 from elldelta.schema.domains import Categories, Integers
@@ -74,20 +76,24 @@ def make_plan(
     made = Plan(
         schema=make_schema(n_values),
         classes=classes,
-        ell=ell,
+        columns=(
+            ColumnPlan(
+                ell,
+                0.02,
+                None,
+                tuple(map(tuple, witnesses)),
+                tuple((1 / (classes.n_classes * n_values),) * len(values) for values in witnesses),
+                near,
+            ),
+        ),
         delta=0.01,
         releases=releases,
         records=records,
-        failure_upper=0.02,
         kind=kind,
-        witnesses=tuple(map(tuple, witnesses)),
-        witness_cells=tuple((1 / (classes.n_classes * n_values),) * len(own) for own in witnesses),
-        p=None,
         min_records=min_records,
         model_digest="sha256:" + "0" * 64,
         k=ell * min_records if kind == "certified" else 1,
         moving=Moving(0.1) if moves else None,
-        closeness=near,
     )
     failure, worst = sharp_failures(made)
     if moves:
@@ -95,7 +101,7 @@ def make_plan(
     delta = max(0.01, 1.01 * failure / releases)
     if max(failure, delta) >= 1.0:
         return made  # nobody could read it from a file
-    return replace(made, failure_upper=failure, delta=delta, promise="", conditions=())
+    return with_column(replace(made, delta=delta, promise="", conditions=()), failure_upper=failure)
 
 
 def make_registration(plan, counts, group_of=None, update=None):

@@ -83,11 +83,11 @@ def furthest(agency, plans):
             if not all(map(sum, rows)):
                 continue
             for plan, _ in group:
-                if plan.closeness is not None:
+                if plan.columns[0].closeness is not None:
                     reference = plan.terms.closeness.references[classes[plan.digest][cell]]
                     assert sum(linked)
                     distance = oracle.furthest_set(oracle.shares(linked), oracle.shares(reference))
-                    worst = max(worst, distance - Fraction(str(plan.closeness.limit)))
+                    worst = max(worst, distance - Fraction(str(plan.columns[0].closeness.limit)))
     return worst
 
 
@@ -97,7 +97,7 @@ def registered(rng, plans, kind=Agency, evenness=3.0):
     for owner in "ABCDE":
         plan = plans[int(rng.integers(len(plans)))]
         near = np.full((plan.n_classes, 6), evenness)
-        if plan.closeness is not None:
+        if plan.columns[0].closeness is not None:
             near = 120.0 * plan.terms.closeness.shares
         counts = np.stack([rng.multinomial(90, rng.dirichlet(row)) for row in near])
         counts[rng.random(plan.n_classes) < 0.2] = 0
@@ -118,7 +118,7 @@ def test_whatever_is_admitted_under_several_plans_stays_as_close_as_each_promise
         n_mixed += all(agency.lines(plan) for plan in plans)
         assert furthest(agency, plans) <= 0
     assert n_mixed > 5
-    assert n_refused > (5 if others.closeness is None else 0)
+    assert n_refused > (5 if others.columns[0].closeness is None else 0)
 
 
 class ForgetfulAgency(Agency):

@@ -65,7 +65,9 @@ class TestAdmission:
         assert first.entry.certified
         exported = tmp_path / "export.ledger"
         exported.write_bytes(ledger_export(PLAN, agency.lines(PLAN)))
-        report = verify_ledger(exported, plan_digest=PLAN.digest, terms=PLAN.terms, head=first.entry.hash)
+        report = verify_ledger(
+            exported, plan_digest=PLAN.digest, promises=PLAN.promises, head=first.entry.hash
+        )
         assert report.owners == ("A", "B")
         assert report.head == second.entry.hash
 
@@ -170,7 +172,7 @@ class TestRealOwners:
         else:
             assert len(admitted) > plan.releases
         assert (n_together > 0) == (kind == "moving")
-        assert ed.audit(admitted).diversity_min_any >= plan.ell
+        assert ed.audit(admitted).diversity_min_any >= plan.columns[0].ell
         chain = ledger_chain(plan, agency.lines(plan))
         assert len(chain.active) == len(admitted)
 

@@ -336,11 +336,11 @@ def _ledger(truth, match):
     room = []
     for base in range(truth.plan.n_classes):
         ages = [age for age in range(AGES) if truth.base(age) == base]
-        witnesses = truth.plan.witnesses[base]
+        witnesses = truth.plan.columns[0].witnesses[base]
         left = set(witnesses)
         for of, counts in truth.plain:
             left &= {s for s in witnesses if counts[of[ages[0]]][s]}
-        room.append(len(left) - truth.plan.ell)
+        room.append(len(left) - truth.plan.columns[0].ell)
     assert int(match[2]) == min(room)
     assert (int(match[3]), int(match[4])) == (sum(n == 0 for n in room), len(room))
     assert match[5] == json.loads(lines[-1]).get("digest", match[5])

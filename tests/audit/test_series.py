@@ -195,7 +195,7 @@ def test_ours_are_clean_and_found_without_a_word(lived, tmp_path):
     [owner] = found.series
     assert owner.releases == tuple(file.name for file in files)
     assert any(step.changed for step in owner.steps)
-    assert owner.diversity_min >= lived.plan.ell
+    assert owner.diversity_min >= lived.plan.columns[0].ell
     assert found.holds
     assert audit_before(files[2], files[:2]).holds
     ed.report(found, tmp_path / "page.html")

@@ -196,12 +196,12 @@ def hospital_tables(plan):
 
     Every one of them may miss b of the class's a witnesses, and all together a - ell.
     """
-    spare = [len(witnesses) - plan.ell for witnesses in plan.witnesses]
+    spare = [len(witnesses) - plan.columns[0].ell for witnesses in plan.columns[0].witnesses]
     chosen = max(range(plan.n_classes), key=lambda number: spare[number])
     allowance, room = plan.terms.allowances[chosen], spare[chosen]
     n_last = room - 2 * allowance + 1
     assert 1 <= n_last <= allowance, (allowance, room)
-    values = plan.witnesses[chosen]
+    values = plan.columns[0].witnesses[chosen]
     missing = {
         "hospital-a": values[:allowance],
         "hospital-b": values[allowance : 2 * allowance],

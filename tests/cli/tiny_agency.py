@@ -59,7 +59,7 @@ class TinyAgency:
 
     def view(self, plan):
         return {
-            "digest": plan.digest, "population": "region", "status": self.status, "ell": plan.ell,
+            "digest": plan.digest, "population": "region", "status": self.status, "ell": plan.columns[0].ell,
             "releases": plan.releases, "records": plan.records, "classes": plan.n_classes,
             "kind": plan.kind, "promise": plan.promise, "superseded_by": None, "reason": None,
             "delta": plan.delta, "issued": "2026-01-01T00:00:00Z", "ended": None, "closeness": None,

@@ -11,7 +11,6 @@ from tests.oracles import certificate as tables
 from tests.oracles import closeness as oracle
 
 from elldelta.core.closeness import (
-    ClosenessTerms,
     SmallestShares,
     as_limit,
     linked_excess,
@@ -21,6 +20,7 @@ from elldelta.core.closeness_kernels import Nearness, distance_moments, too_far_
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import ClosenessBound
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Close, Shown
 from elldelta.errors import ParameterError
 
 
@@ -42,7 +42,7 @@ def shown(release):
     table, group_of, _ = release
     grouping = Partition(group_of)
     rows = [tables.shown(table, group_of, (), group) for group in range(grouping.n_classes)]
-    return np.array(rows, dtype=np.int64), grouping
+    return Shown(np.array(rows, dtype=np.int64), grouping)
 
 
 @settings(deadline=None)
@@ -78,13 +78,13 @@ def test_the_excess_can_be_reached():
 def test_one_release_is_judged_by_the_definition(population, limit):
     references, (release,) = population
     table, group_of, _ = release
-    terms = ClosenessTerms(np.array(references), limit)
-    too_far = terms.is_too_far(*shown(release))
+    promise = Close(np.array(references), limit)
+    too_far = promise.violation(shown(release)) > 0
     assert too_far.any() != oracle.passes(references, limit, table, group_of)
     for base, reference in enumerate(references):
         row = tables.shown(table, group_of, (), group_of[base])
         exact = oracle.furthest_set(oracle.shares(row), oracle.shares(reference)) if any(row) else 0
-        assert float(exact) <= terms.distances_upper(*shown(release))[base] <= float(exact) + 1e-12
+        assert float(exact) <= promise.distances_upper(shown(release))[base] <= float(exact) + 1e-12
         assert too_far[base] == (exact > limit)
         assert linked_excess(reference, [row]) == exact
 
@@ -94,11 +94,11 @@ def test_one_release_is_judged_by_the_definition(population, limit):
 def test_a_ledger_of_smallest_shares_is_the_excess_of_all(population):
     references, releases = population
     smallest = SmallestShares.none(len(references), len(references[0]))
-    terms = ClosenessTerms(np.array(references), Fraction(1, 3))
+    promise = Close(np.array(references), Fraction(1, 3), 2)
     for number, release in enumerate(releases):
-        left = terms.with_others(smallest, Fraction(1, 3))
-        upper, too_far = left.distances_upper(*shown(release)), left.is_too_far(*shown(release))
-        smallest = smallest.joined(*shown(release))
+        left = promise.beside(smallest)
+        upper, too_far = left.distances_upper(shown(release)), left.violation(shown(release)) > 0
+        smallest = left.after(shown(release)).smallest
         for base, reference in enumerate(references):
             rows = [
                 tables.shown(table, group_of, (), group_of[base])
@@ -115,9 +115,9 @@ def test_the_limit_itself_passes_and_nothing_beyond_it_does(weight, n, step):
     # Shares 1/2 - x and 1/2 + x for a limit of exactly x: neither rounding nor 64 bits decide.
     reference = np.array([[weight, weight]])
     table = np.array([[n, 3 * n + step]])
-    terms = ClosenessTerms(reference, Fraction(1, 4))
+    promise = Close(reference, Fraction(1, 4))
     exact = abs(Fraction(n, 4 * n + step) - Fraction(1, 2))
-    assert bool(terms.is_too_far(table, Partition([0]))[0]) == (exact > Fraction(1, 4))
+    assert bool(promise.violation(Shown.of(table)).any()) == (exact > Fraction(1, 4))
     joined = SmallestShares.none(1, 2).joined(table, Partition([0]))
     again = joined.joined(np.array([[n + 1, 3 * n + step]]), Partition([0]))
     assert again.counts[0, 0] == n  # the larger share of the first value changes nothing
@@ -131,7 +131,8 @@ def test_comparing_a_union_with_one_of_its_classes_is_not_enough():
     release = ([[90, 10], [0, 0]], (0, 0), ())
     assert oracle.passes_for_one_only(references, limit, *release)
     assert not oracle.passes(references, limit, *release)
-    assert ClosenessTerms(np.array(references), limit).is_too_far(*shown(release)).tolist() == [False, True]
+    violation = Close(np.array(references), limit).violation(shown(release))
+    assert (violation > 0).tolist() == [False, True]
     linked = oracle.linked_counts([release, ([[90, 10], [10, 90]], (0, 1), ())], 1)
     assert oracle.furthest_set(oracle.shares(linked), oracle.shares(references[1])) > 2 * limit
 
@@ -150,9 +151,9 @@ def test_a_limit_is_the_number_that_was_written():
 
 def test_references_and_shares_are_checked():
     with pytest.raises(ParameterError, match="not all of them 0"):
-        ClosenessTerms(np.zeros((1, 2), dtype=np.int64), Fraction(1, 2))
+        Close(np.zeros((1, 2), dtype=np.int64), Fraction(1, 2))
     with pytest.raises(ParameterError, match="other classes or values"):
-        ClosenessTerms(np.ones((1, 2), dtype=np.int64), Fraction(1, 2), SmallestShares.none(2, 2))
+        Close(np.ones((1, 2), dtype=np.int64), Fraction(1, 2), smallest=SmallestShares.none(2, 2))
     with pytest.raises(ParameterError, match="at least that"):
         SmallestShares(np.array([[2, 1]]), np.array([[1, 1]]))
 

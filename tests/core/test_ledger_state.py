@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.test_certificate import plans, releases
+from tests.core.test_promises import plans, releases, shown_of
 from tests.oracles import certificate as oracle
 
-from elldelta.core.certificate import CertificateTerms, certify
-from elldelta.core.ledger_state import LedgerState
-from elldelta.core.partition import Partition
+from elldelta.core.ledger_state import LedgerState, LinkedValues, Missed
+from elldelta.core.promises import Shown, Values, certify, missed_witnesses
 from elldelta.errors import ParameterError, RefusedError
 
 
@@ -18,25 +17,25 @@ from elldelta.errors import ParameterError, RefusedError
 def test_every_subset_of_what_is_admitted_links_to_ell(data):
     witnesses, n_values, ell, _, _ = data.draw(plans(most_classes=3, most_values=4))
     r = data.draw(st.integers(1, 2))
-    terms = CertificateTerms.from_lists(witnesses, n_values, ell=ell, releases=1, min_records=r)
-    state = LedgerState.empty(terms)
+    promise = Values.from_lists(witnesses, n_values, ell=ell, releases=1, min_records=r)
+    state = LedgerState.empty([promise])
     admitted, union = [], [set() for _ in witnesses]
     for release in data.draw(st.lists(releases(len(witnesses), n_values), max_size=4)):
-        table, group_of, left_out = release
-        mask = [group in left_out for group in range(max(group_of) + 1)]
-        certificate = certify(table, terms, Partition(group_of), mask)
+        shown = shown_of(*release)
         both = [a | b for a, b in zip(union, oracle.missed(witnesses, *release, r), strict=True)]
         holds = all(len(set(a) - b) >= ell for a, b in zip(witnesses, both, strict=True))
-        assert state.admits(certificate.missed) == holds
+        assert state.admits(shown) == holds
         # The same question, asked as a certificate.
-        assert certify(table, state.terms_left(), Partition(group_of), mask).is_certified == holds
+        assert certify(state.left(), shown).is_certified == holds
         if not holds:
             with pytest.raises(RefusedError):
-                state.admit(certificate.missed)
+                state.admit(shown)
             continue
-        state, union = state.admit(certificate.missed), both
+        state, union = state.admit(shown), both
         admitted.append(release)
-        assert state.room.tolist() == [len(set(a) - b) - ell for a, b in zip(witnesses, union, strict=True)]
+        assert state.rooms[0].tolist() == [
+            len(set(a) - b) - ell for a, b in zip(witnesses, union, strict=True)
+        ]
     assert state.n_releases == len(admitted)
     subsets = chain.from_iterable(combinations(admitted, size) for size in range(1, len(admitted) + 1))
     for subset in subsets:
@@ -45,39 +44,44 @@ def test_every_subset_of_what_is_admitted_links_to_ell(data):
             assert left is None or len(left) >= ell
 
 
+def missing(*rows):
+    """What a release shows that misses exactly these of all values."""
+    return Shown.of(np.where(np.array(rows), 0, 1))
+
+
 def test_a_refusal_changes_nothing_and_counts_the_classes():
-    terms = CertificateTerms.from_lists([[0, 1, 2], [0, 1, 2], [0, 1, 2]], 3, ell=2, releases=1)
-    state = LedgerState.empty(terms).admit([[True, False, False], [False] * 3, [False] * 3])
-    misses = np.array([[False, True, False], [True, True, False], [True, False, False]])
-    with pytest.raises(RefusedError, match="fewer than 2") as refusal:
-        state.admit(misses)
-    assert "2 of 3 base classes" in refusal.value.found
+    promise = Values.from_lists([[0, 1, 2]] * 3, 3, ell=2, releases=1, column="disease")
+    state = LedgerState.empty([promise]).admit(missing([1, 0, 0], [0, 0, 0], [0, 0, 0]))
+    again = missing([0, 1, 0], [1, 1, 0], [1, 0, 0])
+    with pytest.raises(RefusedError, match="would break what the plan promises") as refusal:
+        state.admit(again)
+    assert "2 of 3 classes show too few values of 'disease'" in refusal.value.found
     assert "1 admitted" in refusal.value.found
-    assert state.shortfall(misses).tolist() == [1, 1, 0]
-    assert state.room.tolist() == [0, 1, 1]
+    assert state.violations(again)[0].tolist() == [1, 1, 0]
+    assert state.rooms[0].tolist() == [0, 1, 1]
     assert state.n_releases == 1
 
 
 def test_order_does_not_matter_for_what_is_left():
     rng = np.random.default_rng(0)
-    terms = CertificateTerms(np.ones((4, 12), bool), np.zeros(4), 2, 1)
-    misses = [rng.random((4, 12)) < 0.1 for _ in range(5)]
-    forwards = backwards = LedgerState.empty(terms)
-    for own in misses:
-        forwards = forwards.admit(own)
-    for own in reversed(misses):
-        backwards = backwards.admit(own)
-    assert np.array_equal(forwards.missed, backwards.missed)
+    promise = Values(np.ones((4, 12), bool), np.zeros(4), 2)
+    releases = [missing(*(rng.random((4, 12)) < 0.1)) for _ in range(5)]
+    forwards = backwards = LedgerState.empty([promise])
+    for shown in releases:
+        forwards = forwards.admit(shown)
+    for shown in reversed(releases):
+        backwards = backwards.admit(shown)
+    assert np.array_equal(forwards.linked[0].missed.union, backwards.linked[0].missed.union)
 
 
 def test_misses_that_cannot_be():
-    terms = CertificateTerms.from_lists([[0, 1]], 3, ell=1, releases=1)
-    state = LedgerState.empty(terms)
+    promise = Values.from_lists([[0, 1]], 3, ell=1, releases=1)
     with pytest.raises(ParameterError, match="Only witnesses"):
-        state.admit([[False, False, True]])
+        LinkedValues(promise, Missed(np.array([[False, False, True]])))
     with pytest.raises(ParameterError, match="1 base classes"):
-        state.admit([[False, False]])
+        LinkedValues(promise, Missed(np.array([[False, False]])))
     with pytest.raises(ParameterError, match="leave ell"):
-        LedgerState(terms, [[True, True, False]])
+        LedgerState.of([promise], [Missed(np.array([[True, True, False]]))], [])
     with pytest.raises(ValueError, match="read-only"):
-        state.missed[0, 0] = True
+        Missed.nothing((1, 3)).union[0, 0] = True
+    assert missed_witnesses([promise], Shown.of([[1, 0, 0]])).tolist() == [[False, True, False]]

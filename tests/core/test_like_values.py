@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.test_certificate import releases
+from tests.core.test_promises import releases, shown_of
 from tests.oracles import certificate as oracle
 
-from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.distribution import JointDistribution, sparse_rows
 from elldelta.core.diversity import n_groups_left
 from elldelta.core.like_values import largest_of_each, one_of_each
 from elldelta.core.linkage import ReleasedCounts, fewest_in_any_group, link
 from elldelta.core.linked_state import LinkedState, least_left
-from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown, Values, certify
 
 CANCERS = np.array([0, 0, 1])  # lung cancer, stomach cancer, flu
 
@@ -23,16 +22,16 @@ CANCERS = np.array([0, 0, 1])  # lung cancer, stomach cancer, flu
 def test_counting_groups_release_by_release_is_found_out():
     """Both tables show a cancer and the flu. Linked they leave the flu: nobody has both cancers."""
     first, second = [[3, 0, 4]], [[0, 2, 5]]
-    grouped = CertificateTerms.from_lists([[0, 1]], 2, ell=2, releases=2)
+    grouped = Values.from_lists([[0, 1]], 2, ell=2, releases=2)
     for table in (first, second):
         by_group = [[table[0][0] + table[0][1], table[0][2]]]
-        assert certify(by_group, grouped).is_certified
+        assert certify([grouped], Shown.of(by_group)).is_certified
     left = oracle.linked([(first, (0,), ()), (second, (0,), ())], 0)
     assert left == {2}
     # Witnesses that are values of different groups: one of the two tables does not pass.
     for witness in (0, 1):
-        terms = CertificateTerms.from_lists([[witness, 2]], 3, ell=2, releases=2)
-        assert not all(certify(table, terms).is_certified for table in (first, second))
+        promise = Values.from_lists([[witness, 2]], 3, ell=2, releases=2)
+        assert not all(certify([promise], Shown.of(table)).is_certified for table in (first, second))
 
 
 @settings(deadline=None)
@@ -44,13 +43,9 @@ def test_certified_releases_leave_ell_groups(data):
     witnesses = [data.draw(st.tuples(*(st.sampled_from(values) for values in by_group))) for _ in range(2)]
     ell = data.draw(st.integers(1, len(by_group)))
     t = data.draw(st.integers(1, 3))
-    terms = CertificateTerms.from_lists(witnesses, n_values, ell=ell, releases=t)
+    promise = Values.from_lists(witnesses, n_values, ell=ell, releases=t)
     made = data.draw(st.lists(releases(2, n_values), min_size=1, max_size=t))
-    masks = [[group in own[2] for group in range(max(own[1]) + 1)] for own in made]
-    if all(
-        certify(own[0], terms, Partition(own[1]), mask).is_certified
-        for own, mask in zip(made, masks, strict=True)
-    ):
+    if all(certify([promise], shown_of(*release)).is_certified for release in made):
         for base in range(2):
             left = oracle.linked(made, base)
             assert left is None or len({groups[value] for value in left}) >= ell

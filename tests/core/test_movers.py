@@ -6,116 +6,108 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.test_certificate import releases
+from tests.core.test_promises import releases, shown_of
 from tests.oracles import certificate as oracle
 
-from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.distribution import JointDistribution, sparse_rows
 from elldelta.core.generalize.bounds import SharpBound, holds
 from elldelta.core.generalize.boxes import position_weights
-from elldelta.core.ledger_state import LedgerState
+from elldelta.core.ledger_state import LedgerState, Missed
 from elldelta.core.movers import CommonWitnesses, common_boxes, ranges_of
-from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown, Values, certify
 from elldelta.errors import ParameterError, RefusedError
 
 
 @st.composite
-def common_terms(draw, most_releases=3):
-    """Terms of one to three classes in one or two ranges, and t."""
-    moves = draw(st.sampled_from([(0,), (0, 0), (0, 1), (0, 0, 0), (0, 0, 1), (0, 1, 0)]))
+def common_values(draw, most_releases=3):
+    """A promise about one to three classes in one or two ranges, and t."""
+    ranges = draw(st.sampled_from([(0,), (0, 0), (0, 1), (0, 0, 0), (0, 0, 1), (0, 1, 0)]))
     n_values = draw(st.integers(2, 5))
     ell = draw(st.integers(1, n_values))
     t = draw(st.integers(1, most_releases))
     r = draw(st.integers(1, 2))
     values = st.lists(st.integers(0, n_values - 1), min_size=ell, unique=True)
-    own = [draw(values) for _ in range(max(moves) + 1)]
-    witnesses = [own[number] for number in moves]
-    return CertificateTerms.from_lists(
-        witnesses, n_values, ell=ell, releases=t, min_records=r, moves=np.array(moves)
-    )
-
-
-def mask_of(release):
-    _, group_of, left_out = release
-    return [group in left_out for group in range(max(group_of) + 1)]
+    each = [draw(values) for _ in range(max(ranges) + 1)]
+    witnesses = [each[number] for number in ranges]
+    return Values.from_lists(witnesses, n_values, ell=ell, releases=t, min_records=r, ranges=np.array(ranges))
 
 
 @settings(deadline=None)
 @given(st.data())
 def test_certified_releases_leave_ell_values_on_every_path(data):
-    terms = data.draw(common_terms())
-    made = data.draw(st.lists(releases(terms.n_classes, terms.n_values), min_size=1, max_size=terms.releases))
-    if all(certify(own[0], terms, Partition(own[1]), mask_of(own)).is_certified for own in made):
-        fewest = oracle.fewest_on_any_path(made, terms.moves.tolist(), terms.min_records)
-        assert fewest is None or fewest >= terms.ell
+    promise = data.draw(common_values())
+    shape = promise.witnesses.shape
+    made = data.draw(st.lists(releases(*shape), min_size=1, max_size=promise.releases))
+    if all(certify([promise], shown_of(*release)).is_certified for release in made):
+        fewest = oracle.fewest_on_any_path(made, promise.ranges.tolist(), promise.min_records)
+        assert fewest is None or fewest >= promise.ell
 
 
 @settings(deadline=None)
 @given(st.data())
 def test_every_subset_of_what_is_admitted_leaves_ell_values_on_every_path(data):
-    terms = data.draw(common_terms())
-    moves, state = terms.moves.tolist(), LedgerState.empty(terms)
+    promise = data.draw(common_values())
+    ranges, state = promise.ranges.tolist(), LedgerState.empty([promise])
     admitted = []
-    for release in data.draw(st.lists(releases(terms.n_classes, terms.n_values), max_size=4)):
-        table, group_of, _ = release
-        certificate = certify(table, terms, Partition(group_of), mask_of(release))
-        # From the definition: what any release misses anywhere, or the worst class of each.
-        lines = [oracle.missed(witnesses_of(terms), *own, terms.min_records) for own in [*admitted, release]]
-        is_enough = all(enough(terms, lines, moves, number) for number in set(moves))
-        assert state.admits(certificate.missed) == is_enough
-        if certify(table, state.terms_left(), Partition(group_of), mask_of(release)).is_certified:
+    for release in data.draw(st.lists(releases(*promise.witnesses.shape), max_size=4)):
+        shown = shown_of(*release)
+        # From the definition: what any release misses in any class of a range, or the worst class of each.
+        witnesses = witnesses_of(promise)
+        lines = [oracle.missed(witnesses, *own, promise.min_records) for own in [*admitted, release]]
+        is_enough = all(enough(promise, lines, ranges, number) for number in set(ranges))
+        assert state.admits(shown) == is_enough
+        if certify(state.left(), shown).is_certified:
             assert is_enough
         if is_enough:
-            state = state.admit(certificate.missed)
+            state = state.admit(shown)
             admitted.append(release)
     for subset in chain.from_iterable(combinations(admitted, n) for n in range(1, len(admitted) + 1)):
-        fewest = oracle.fewest_on_any_path(subset, moves, terms.min_records)
-        assert fewest is None or fewest >= terms.ell
+        fewest = oracle.fewest_on_any_path(subset, ranges, promise.min_records)
+        assert fewest is None or fewest >= promise.ell
 
 
-def witnesses_of(terms):
-    return [np.flatnonzero(row).tolist() for row in terms.membership]
+def witnesses_of(promise):
+    return [np.flatnonzero(row).tolist() for row in promise.witnesses]
 
 
-def enough(terms, lines, moves, number):
-    classes = [base for base, own in enumerate(moves) if own == number]
-    witnesses = set(witnesses_of(terms)[classes[0]])
-    anywhere = set().union(*(line[base] for line in lines for base in classes))
+def enough(promise, lines, ranges, number):
+    classes = [base for base, own in enumerate(ranges) if own == number]
+    witnesses = set(witnesses_of(promise)[classes[0]])
+    union = set().union(*(line[base] for line in lines for base in classes))
     worst = sum(max(len(line[base]) for base in classes) for line in lines)
-    return len(witnesses - anywhere) >= terms.ell or len(witnesses) - worst >= terms.ell
+    return len(witnesses - union) >= promise.ell or len(witnesses) - worst >= promise.ell
 
 
 def test_a_ledger_that_counts_class_by_class_is_found_out():
     """The same tables, the same judge: what is enough for those who stay is not for those who move."""
-    common = CertificateTerms.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1, moves=np.zeros(2, int))
-    by_class = CertificateTerms.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1)
+    common = Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1, ranges=np.zeros(2, int))
+    by_class = Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1)
     first, second = ([[0, 1, 1], [1, 1, 1]], (0, 1), ()), ([[1, 1, 1], [1, 0, 1]], (0, 1), ())
-    state, broken = LedgerState.empty(common), LedgerState.empty(by_class)
-    for own in (first, second):
-        broken = broken.admit(certify(own[0], by_class).missed)
+    state, broken = LedgerState.empty([common]), LedgerState.empty([by_class])
+    for table, _, _ in (first, second):
+        broken = broken.admit(Shown.of(table))
     assert oracle.linked([first, second], 0) == oracle.linked([second, first], 0) == {1, 2}
     assert oracle.fewest_on_any_path([first, second], [0, 0]) == 1
-    state = state.admit(certify(first[0], common).missed)
-    with pytest.raises(RefusedError, match="fewer than 2"):
-        state.admit(certify(second[0], common).missed)
+    state = state.admit(Shown.of(first[0]))
+    with pytest.raises(RefusedError, match="too few values"):
+        state.admit(Shown.of(second[0]))
 
 
 def test_what_the_same_values_miss_everywhere_is_counted_once():
     """Either count is enough: the union here, where adding up would refuse the third release."""
-    terms = CertificateTerms.from_lists([[0, 1, 2, 3]] * 2, 4, ell=2, releases=1, moves=np.zeros(2, int))
-    state = LedgerState.empty(terms)
+    promise = Values.from_lists([[0, 1, 2, 3]] * 2, 4, ell=2, releases=1, ranges=np.zeros(2, int))
+    state = LedgerState.empty([promise])
     for _ in range(5):
-        state = state.admit([[True, False, False, False]] * 2)
-    assert state.room.tolist() == [1, 1]
-    assert state.terms_left().membership.tolist() == [[False, True, True, False]] * 2
+        state = state.admit(Shown.of([[0, 1, 1, 1]] * 2))
+    assert state.rooms[0].tolist() == [1, 1]
+    assert state.left()[0].witnesses.tolist() == [[False, True, True, False]] * 2
 
 
-def test_terms_that_are_not_in_common_are_refused():
+def test_witnesses_that_are_not_in_common_are_refused():
     with pytest.raises(ParameterError, match="in common"):
-        CertificateTerms.from_lists([[0, 1], [1, 2]], 3, ell=1, releases=1, moves=np.zeros(2, int))
-    terms = CertificateTerms.from_lists([[0, 1]] * 2, 3, ell=1, releases=1, moves=np.zeros(2, int))
+        Values.from_lists([[0, 1], [1, 2]], 3, ell=1, releases=1, ranges=np.zeros(2, int))
     with pytest.raises(ParameterError, match="does not fit"):  # a ledger that has forgotten what it counted
-        LedgerState(terms, np.array([[True, False, False], [False, False, False]]), 1)
+        Missed(np.array([[True, False, False], [False, False, False]]), np.zeros(2, int))
 
 
 def test_ranges_are_what_no_cut_through_columns_that_stay_keeps_apart():

@@ -12,11 +12,10 @@ from tests.oracles import moving as oracle
 from tests.trees import random_tree
 
 from elldelta.core.box_tree import LEAF, BoxTree
-from elldelta.core.certificate import CertificateTerms, certify
-from elldelta.core.closeness import ClosenessTerms
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.moving import Moving, decoy_heights, move_up
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Close, Shown, Size, Values, certify
 from elldelta.errors import ParameterError, RefusedError
 
 SECRET = bytes(range(32))
@@ -62,7 +61,7 @@ def passing_nodes(tree, passes, n_leaves):
 
 
 def promises(rng, kind, n_leaves, n_values):
-    """The terms of a certificate, and the same promise from its definition."""
+    """Promises, and the same from their definition."""
     ell = int(rng.integers(1, n_values + 1))
     witnesses = [
         sorted(rng.choice(n_values, rng.integers(ell, n_values + 1), replace=False).tolist())
@@ -72,22 +71,20 @@ def promises(rng, kind, n_leaves, n_values):
     references = rng.integers(1, 5, (n_leaves, n_values))
     limit = Fraction(int(rng.integers(1, 8)), 10)
     if kind == "values":
-        terms = CertificateTerms.from_lists(witnesses, n_values, ell=ell, releases=2)
-        return terms, oracle.shows_values(witnesses, terms.allowances.tolist())
+        values = Values.from_lists(witnesses, n_values, ell=ell, releases=2)
+        return [values], oracle.shows_values(witnesses, values.allowances.tolist())
     if kind == "closeness":
         k = int(rng.integers(1, 4))
-        near = ClosenessTerms(references, limit)
-        terms = CertificateTerms.from_lists(everything, n_values, ell=1, releases=1, closeness=near, k=k)
-        return terms, oracle.is_close(references.tolist(), limit, k)
+        near = Close(references, limit)
+        return [near, Size(k, near.values)], oracle.is_close(references.tolist(), limit, k)
     # Two releases with every class by itself have been admitted before.
-    terms = CertificateTerms.from_lists(everything, n_values, ell=ell, releases=1)
-    state = LedgerState.empty(terms)
+    state = LedgerState.empty([Values.from_lists(everything, n_values, ell=ell, releases=1)])
     for _ in range(2):
-        earlier = certify(rng.poisson(1.5, (n_leaves, n_values)), terms)
-        if state.admits(earlier.missed):
-            state = state.admit(earlier.missed)
-    gone = [np.flatnonzero(row).tolist() for row in state.missed]
-    return state.terms_left(), oracle.shows_values_beside(everything, ell, gone)
+        earlier = Shown.of(rng.poisson(1.5, (n_leaves, n_values)))
+        if state.admits(earlier):
+            state = state.admit(earlier)
+    gone = [np.flatnonzero(row).tolist() for row in state.linked[0].missed.union]
+    return state.left(), oracle.shows_values_beside(everything, ell, gone)
 
 
 @pytest.mark.parametrize("kind", ["values", "closeness", "ledger"])
@@ -98,10 +95,10 @@ def test_the_final_cut_is_the_oracles(kind, seed):
     pairs, n_leaves, n_values = as_pairs(tree), tree.n_leaves, int(rng.integers(2, 5))
     counts = rng.poisson(0.8, (n_leaves, n_values))
     counts[rng.random(n_leaves) < 0.2] = 0
-    terms, promise = promises(rng, kind, n_leaves, n_values)
+    asked, promise = promises(rng, kind, n_leaves, n_values)
 
     def passes(grouping):
-        return ~certify(counts, terms, grouping).failing_groups
+        return ~certify(asked, Shown.of(counts, grouping)).failing_groups
 
     passing = frozenset(node for node in oracle.nodes(pairs) if promise(counts.tolist(), node))
     assert passing_nodes(pairs, passes, n_leaves) == passing  # what passes depends on the node alone

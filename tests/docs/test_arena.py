@@ -37,7 +37,7 @@ from tests.oracles import moving as oracle
 from tests.trees import random_tree
 
 from elldelta.core.box_tree import LEAF
-from elldelta.core.certificate import CertificateTerms
+from elldelta.core.promises import Values
 
 SIZES, N_VALUES = (8, 3), 4
 
@@ -295,7 +295,7 @@ def test_the_attacker_weighs_tables_as_the_rule_makes_them_likely(seed):
         return next(numbers) if next(order) == LEAF else (grow(), grow())
 
     pairs = grow()
-    terms = CertificateTerms(
+    terms = Values(
         np.ones((tree.n_leaves, 3), dtype=bool), np.ones(tree.n_leaves, dtype=int), ell=2, releases=1
     )
     promise = oracle.shows_values([(0, 1, 2)] * tree.n_leaves, [1] * tree.n_leaves)

@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 from tests.ledger.test_ledger import PLAN, content, publish
 
-from elldelta.core.certificate import CertificateTerms, certify
-from elldelta.core.closeness import ClosenessTerms
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Close, Shown, Values, certify
 from elldelta.errors import FileError, RefusedError
 from elldelta.ledger.chain import parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger
 from elldelta.ledger.lines import line_bytes
 
 REFERENCES = np.array([[4, 4, 2], [2, 4, 4]])
-TERMS = CertificateTerms.from_lists(
-    [[], []], 3, ell=1, releases=2, closeness=ClosenessTerms(REFERENCES, Fraction(1, 10))
-)
+CLOSE = Close(REFERENCES, Fraction(1, 5), 2, column="disease")
+PROMISES = (CLOSE,)
 NEAR = np.array([[40, 40, 20], [20, 40, 40]])
 
 
@@ -26,7 +24,7 @@ def shifted(amount, base=0, scale=1):
     """A table that shows too few of the first value of a class, and too many of the last."""
     counts = scale * NEAR.copy()
     counts[base] += scale * np.array([-amount, 0, amount])
-    return certify(counts, TERMS)
+    return Shown.of(counts)
 
 
 @pytest.fixture
@@ -36,37 +34,39 @@ def path(tmp_path):
 
 def test_the_smallest_shares_decide_and_more_than_t_releases_are_admitted(path):
     for number in range(5):
-        publish(path, shifted(10, scale=1 + number), owner=f"owner {number}", number=number, terms=TERMS)
-    chain = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
-    assert chain.n_releases == 5 > TERMS.releases
-    assert chain.header.columns[0].closeness == "1/5"
+        publish(
+            path, shifted(10, scale=1 + number), owner=f"owner {number}", number=number, promises=PROMISES
+        )
+    chain = verify_ledger(path, plan_digest=PLAN, promises=PROMISES)
+    assert chain.n_releases == 5 > CLOSE.releases
+    assert chain.header.closeness[0].limit == "1/5"
     assert "20 percentage points" in chain.promise
-    assert "sensitive values" not in chain.promise
-    assert chain.to_dict()["closeness"] == 0.2
+    assert "among at least" not in chain.promise
+    assert chain.to_dict()["promises"] == [{"column": "disease", "closeness": 0.2}]
     before = path.read_bytes()
-    low = certify(np.add(NEAR, [[0, -11, 11], [0, 0, 0]]), TERMS)  # 0.1 and 0.11 together
-    with pytest.raises(RefusedError, match="further away") as refusal:
-        publish(path, low, owner="far", number=9, terms=TERMS)
-    assert "1 of 2 base classes" in refusal.value.found
+    low = Shown.of(np.add(NEAR, [[0, -11, 11], [0, 0, 0]]))  # 0.1 and 0.11 together
+    with pytest.raises(RefusedError, match="away from the reference of 'disease'") as refusal:
+        publish(path, low, owner="far", number=9, promises=PROMISES)
+    assert "1 of 2 classes" in refusal.value.found
     assert path.read_bytes() == before
-    exact = certify(np.add(NEAR, [[0, -10, 10], [0, 0, 0]]), TERMS)  # just what is allowed
-    publish(path, exact, owner="far", number=9, terms=TERMS)
-    with OpenLedger.open(path, PLAN, TERMS) as ledger:
-        left = ledger.state.terms_left()
-        assert certify(NEAR, left).is_certified
-        assert not certify(np.add(NEAR, [[0, 1, -1], [0, 0, 0]]), left).is_certified
-        assert certify(np.add(NEAR, [[0, 0, 0], [0, 1, -1]]), left).is_certified
+    exact = Shown.of(np.add(NEAR, [[0, -10, 10], [0, 0, 0]]))  # just what is allowed
+    publish(path, exact, owner="far", number=9, promises=PROMISES)
+    with OpenLedger.open(path, PLAN, PROMISES) as ledger:
+        left = ledger.state.left()
+        assert certify(left, Shown.of(NEAR)).is_certified
+        assert not certify(left, Shown.of(np.add(NEAR, [[0, 1, -1], [0, 0, 0]]))).is_certified
+        assert certify(left, Shown.of(np.add(NEAR, [[0, 0, 0], [0, 1, -1]]))).is_certified
 
 
 def test_lines_say_what_is_published_and_nothing_else_is_new(path):
-    merged = certify(np.array([[30, 40, 30], [30, 40, 30]]), TERMS, Partition.single(2))
-    entry = publish(path, merged, terms=TERMS)
+    merged = Shown.of(np.array([[30, 40, 30], [30, 40, 30]]), Partition.single(2))
+    entry = publish(path, merged, promises=PROMISES)
     assert entry.counts == ((0, 60, 80, 60),)
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert lines[1]["counts"] == [[0, 60, 80, 60]]
     assert lines[1]["certified"] is True
-    left_out = certify(NEAR, TERMS, suppressed=[True, False])
-    entry = publish(path, left_out, owner="B", number=2, terms=TERMS)
+    left_out = Shown.of(NEAR, left_out=[True, False])
+    entry = publish(path, left_out, owner="B", number=2, promises=PROMISES)
     assert entry.counts == ((1, 20, 40, 40),)
 
 
@@ -93,33 +93,30 @@ def forged(path, change):
     ],
 )
 def test_a_line_that_no_release_has_is_no_line(path, change):
-    publish(path, shifted(0), terms=TERMS)
+    publish(path, shifted(0), promises=PROMISES)
     content = forged(path, change).removesuffix(b"\n")
     assert parse_chain(content, "It").tail
 
 
 def test_a_ledger_that_is_further_away_than_it_may_be_is_noticed(path):
-    publish(path, shifted(0), terms=TERMS)
+    publish(path, shifted(0), promises=PROMISES)
     path.write_bytes(forged(path, lambda line: line.update(counts=[[0, 10, 40, 50]])).removesuffix(b"\n"))
     assert verify_ledger(path).n_releases == 1  # without the plan nobody knows the references
     with pytest.raises(FileError, match="does not fit its plan"):
-        verify_ledger(path, plan_digest=PLAN, terms=TERMS)
+        verify_ledger(path, plan_digest=PLAN, promises=PROMISES)
 
 
 def test_a_line_with_counts_has_no_place_in_a_ledger_without_closeness(path):
-    plain = CertificateTerms.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1)
-    publish(path, certify(NEAR, plain), terms=plain)
+    plain = (Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1),)
+    publish(path, Shown.of(NEAR), promises=plain)
     assert json.loads(path.read_bytes().splitlines()[1])["counts"] is None
     content = forged(path, lambda line: line.update(counts=[[0, 40, 40, 20]])).removesuffix(b"\n")
     assert parse_chain(content, "It").tail
 
 
 def test_a_ledger_without_closeness_is_another_one(path):
-    plain = CertificateTerms.from_lists([[], []], 3, ell=1, releases=2, closeness=TERMS.closeness)
-    publish(path, shifted(0), terms=plain)
-    wider = CertificateTerms.from_lists(
-        [[], []], 3, ell=1, releases=2, closeness=ClosenessTerms(REFERENCES, Fraction(1, 5))
-    )
+    publish(path, shifted(0), promises=PROMISES)
+    wider = (Close(REFERENCES, Fraction(2, 5), 2, column="disease"),)
     with pytest.raises(FileError, match="other rules"):
-        verify_ledger(path, plan_digest=PLAN, terms=wider)
+        verify_ledger(path, plan_digest=PLAN, promises=wider)
     assert content(1) in path.read_text()

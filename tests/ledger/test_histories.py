@@ -6,15 +6,13 @@ show.
 """
 
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.switch import quick_or_all
 
-from elldelta.core.certificate import CertificateTerms
 from elldelta.core.partition import Partition
-from elldelta.core.several import joint
+from elldelta.core.promises import Shown, Values
 from elldelta.core.updates import Groups
 from elldelta.errors import RefusedError
 from elldelta.ledger import LedgerHeader, Revision, first_line, parse_chain, sealed_lines
@@ -44,17 +42,15 @@ class World:
         self.rng = random.Random(seed)
         self.sizes = self.rng.choice([(5,), (6,), (5, 4)])
         ells = [self.rng.randint(2, size - 1) for size in self.sizes]
-        self.terms = joint(
-            [
-                replace(
-                    CertificateTerms.from_lists([range(size)] * N_BASES, size, ell=ell, releases=1),
-                    name="" if len(self.sizes) == 1 else f"column {place}",
-                )
-                for place, (size, ell) in enumerate(zip(self.sizes, ells, strict=True))
-            ]
+        starts = np.cumsum([0, *self.sizes]).tolist()
+        self.promises = tuple(
+            Values.from_lists(
+                [range(size)] * N_BASES, size, ell=ell, releases=1, column=f"column {start}", start=start
+            )
+            for size, ell, start in zip(self.sizes, ells, starts[:-1], strict=True)
         )
         self.ells = ells
-        self.header = LedgerHeader.of(PLAN, self.terms)
+        self.header = LedgerHeader.of(PLAN, self.promises)
         self.lines, self.owners, self.people, self.n_digests = [first_line(self.header)], {}, [], 0
         self.chain = parse_chain(self.lines[0], "It")
         self.n_refused = 0
@@ -107,8 +103,8 @@ class World:
             return
         self.lines.append(made.line)
         self.chain = parse_chain(b"".join(self.lines), "It")
-        for part, room in zip(made.state.parts, self.chain.rooms, strict=True):
-            assert part.room.tolist() == room.tolist()
+        for room, known in zip(made.state.rooms, self.chain.rooms, strict=True):
+            assert room.tolist() == known.tolist()
         self.owners[name] = owner
         owner.shown = shown
         owner.tables.append(table)
@@ -150,9 +146,8 @@ class World:
             revision = Revision(groups, owner.state or "", self.digest())
         content = self.digest()
         return admit(
-            self.chain.standing(self.terms, owner.name, content),
-            grouping,
-            self.counted({rows[own]: people for own, people in table.items()}, len(rows)),
+            self.chain.snapshot(self.promises, owner.name, content),
+            Shown(self.counted({rows[own]: people for own, people in table.items()}, len(rows)), grouping),
             owner=owner.name,
             content_digest=content,
             revision=revision,
@@ -193,8 +188,9 @@ class World:
         copy = parse_chain(self.lines[0] + b"".join(sealed_lines(self.lines[1:], hidden)), "The copy")
         assert not copy.tail
         assert (copy.head, copy.n_releases) == (self.chain.head, self.chain.n_releases)
-        assert not (copy.missed & ~self.chain.missed).any()
-        copy.state(self.terms)
+        for seen, known in zip(copy.missed, self.chain.missed, strict=True):
+            assert not (seen.union & ~known.union).any()
+        copy.state(self.promises)
 
 
 def test_nobody_falls_below_ell_whatever_was_admitted():

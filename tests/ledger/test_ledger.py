@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown, Values, certify
 from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
 from elldelta.ledger.chain import parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger
@@ -20,7 +20,8 @@ from elldelta.ledger.lines import VoidLine, line_bytes
 from elldelta.ledger.pending import Pending, pending_path
 
 PLAN = "sha256:" + "1" * 64
-TERMS = CertificateTerms.from_lists([[0, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2)
+VALUES = Values.from_lists([[0, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2)
+PROMISES = (VALUES,)
 FULL = np.ones((2, 5), dtype=np.int64)
 
 
@@ -29,7 +30,7 @@ def without(*missing):
     counts = FULL.copy()
     for base, value in missing:
         counts[base, value] = 0
-    return certify(counts, TERMS)
+    return Shown.of(counts)
 
 
 def content(number):
@@ -43,9 +44,9 @@ def stage(folder, name, text="table"):
     return {temporary: folder / name}
 
 
-def publish(path, certificate, *, owner="A", number=1, staged=None, terms=TERMS, **options):
-    with OpenLedger.open(path, PLAN, terms) as ledger:
-        admission = ledger.check(certificate, owner=owner, content_digest=content(number))
+def publish(path, shown, *, owner="A", number=1, staged=None, promises=PROMISES, **options):
+    with OpenLedger.open(path, PLAN, promises) as ledger:
+        admission = ledger.check(shown, owner=owner, content_digest=content(number))
         return ledger.commit(admission, staged or {}, **options)
 
 
@@ -73,13 +74,13 @@ class TestAdmission:
         publish(path, without((0, 0)), owner="B", number=2)  # misses nothing new
         publish(path, without((0, 1)), owner="C", number=3)
         before = path.read_bytes()
-        with pytest.raises(RefusedError, match="fewer than 2") as refusal:
+        with pytest.raises(RefusedError, match="break what the plan promises") as refusal:
             publish(path, without((0, 2)), owner="D", number=4)
-        assert "1 of 2 base classes" in refusal.value.found
+        assert "1 of 2 classes" in refusal.value.found
         assert refusal.value.remedy
         assert path.read_bytes() == before
         publish(path, without((1, 4)), owner="D", number=4)
-        report = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
+        report = verify_ledger(path, plan_digest=PLAN, promises=PROMISES)
         assert report.n_releases == 4
         assert report.owners == ("A", "B", "C", "D")
         assert report.room.tolist() == [0, 1]
@@ -87,25 +88,27 @@ class TestAdmission:
         assert "at least 2" in report.promise
 
     def test_for_people_who_move_the_worst_class_of_each_release_counts(self, path):
-        moving = CertificateTerms.from_lists([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2, moves=np.zeros(2, int))
+        moving = (Values.from_lists([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2, ranges=np.zeros(2, int)),)
         tables = [FULL.copy() for _ in range(3)]
         tables[0][0, 0] = tables[1][1, 1] = tables[2][0, 2] = 0
-        made = [certify(table, moving) for table in tables]
-        publish(path, made[0], owner="A", number=1, terms=moving)
-        publish(path, made[1], owner="B", number=2, terms=moving)
-        with pytest.raises(RefusedError, match="fewer than 2"):  # class by class there is room for it
-            publish(path, made[2], owner="C", number=3, terms=moving)
-        report = verify_ledger(path, plan_digest=PLAN, terms=moving)
+        made = [Shown.of(table) for table in tables]
+        publish(path, made[0], owner="A", number=1, promises=moving)
+        publish(path, made[1], owner="B", number=2, promises=moving)
+        with pytest.raises(
+            RefusedError, match="break what the plan promises"
+        ):  # class by class there is room for it
+            publish(path, made[2], owner="C", number=3, promises=moving)
+        report = verify_ledger(path, plan_digest=PLAN, promises=moving)
         assert report.room.tolist() == [0, 0]
         assert "also if they move" in report.promise
-        still = CertificateTerms.from_lists([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2)
+        still = (Values.from_lists([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2),)
         with pytest.raises(FileError, match="other rules"):  # nobody goes on with it as if people stayed
-            publish(path, certify(tables[2], still), owner="C", number=3, terms=still)
+            publish(path, made[2], owner="C", number=3, promises=still)
 
     def test_more_releases_than_the_certificate_promises(self, path):
         for number in range(10):
             publish(path, without((0, 0), (1, 1)), owner=f"owner {number}", number=number)
-        assert verify_ledger(path).n_releases == 10 > TERMS.releases
+        assert verify_ledger(path).n_releases == 10 > VALUES.releases
 
     def test_the_same_release_twice_is_one(self, path, tmp_path):
         first = publish(path, without((0, 0)), staged=stage(tmp_path, "a.csv"))
@@ -118,17 +121,17 @@ class TestAdmission:
         assert verify_ledger(path).n_releases == 2
 
     def test_an_owner_publishes_once_and_its_classes_are_written_down(self, path):
-        merged = certify(FULL, TERMS, Partition.single(2))
+        merged = Shown.of(FULL, Partition.single(2))
         publish(path, merged, owner="A", number=1)
         before = path.read_bytes()
-        for again in (without(), certify(2 * FULL, TERMS, Partition.single(2))):
+        for again in (without(), Shown.of(2 * FULL, Partition.single(2))):
             with pytest.raises(RefusedError, match="published under this plan before") as refusal:
                 publish(path, again, owner="A", number=2)
             assert "another name" in refusal.value.remedy
         assert path.read_bytes() == before
         publish(path, without(), owner="B", number=2)
         publish(path, merged, owner="A", number=1)  # the very same once more, as after a crash
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.chain.n_releases == 2
             assert [entry.merged for entry in ledger.chain.active] == [((0, 1),), ()]
             assert [ledger.has_published(owner) for owner in "ABC"] == [True, True, False]
@@ -136,8 +139,7 @@ class TestAdmission:
     def test_suppression_is_written_down(self, path):
         counts = FULL.copy()
         counts[1] = [5, 0, 0, 0, 0]
-        certificate = certify(counts, TERMS, suppressed=[False, True])
-        entry = publish(path, certificate)
+        entry = publish(path, Shown.of(counts, left_out=[False, True]))
         assert entry.suppressed == (1,)
         assert entry.misses == ()
         assert entry.certified
@@ -149,11 +151,12 @@ class TestAdmission:
 
     def test_misses_are_told_in_terms_of_the_plan(self, path):
         publish(path, without((0, 0)), owner="A", number=1)
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             counts = FULL.copy()
             counts[0, 1] = 0
-            left = certify(counts, ledger.state.terms_left())
-            entry = ledger.commit(ledger.check(left, owner="B", content_digest=content(2)), {})
+            shown = Shown.of(counts)
+            assert certify(ledger.state.left(), shown).is_certified
+            entry = ledger.commit(ledger.check(shown, owner="B", content_digest=content(2)), {})
         assert entry.misses == ((0, 1),)
 
     @pytest.mark.parametrize("owner", ["", " A", "a\nb", "x" * 201])
@@ -162,7 +165,7 @@ class TestAdmission:
             publish(path, without(), owner=owner)
 
     def test_a_check_from_before_another_commit_is_not_committed(self, path):
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             old = ledger.check(without((0, 0)), owner="A", content_digest=content(1))
             ledger.commit(ledger.check(without((0, 1)), owner="B", content_digest=content(2)), {})
             with pytest.raises(InternalError, match="changed"):
@@ -173,20 +176,20 @@ class TestAdmission:
     def test_other_plans_and_other_rules(self, path):
         publish(path, without())
         with pytest.raises(FileError, match="another plan") as refusal:
-            OpenLedger.open(path, "sha256:" + "2" * 64, TERMS)
+            OpenLedger.open(path, "sha256:" + "2" * 64, PROMISES)
         assert "one ledger per plan" in refusal.value.remedy
         with pytest.raises(FileError, match="another plan"):
             verify_ledger(path, plan_digest="sha256:" + "2" * 64)
-        strict = CertificateTerms(TERMS.membership, TERMS.allowances, 2, 2, min_records=3)
+        strict = (Values(VALUES.witnesses, VALUES.allowances, 2, 2, min_records=3),)
         with pytest.raises(FileError, match="other rules"):
             OpenLedger.open(path, PLAN, strict)
-        fewer = CertificateTerms.from_lists([[0, 1, 2], [1, 2, 3, 4]], 5, ell=2, releases=2)
+        fewer = (Values.from_lists([[0, 1, 2], [1, 2, 3, 4]], 5, ell=2, releases=2),)
         with pytest.raises(FileError, match="other rules"):
             OpenLedger.open(path, PLAN, fewer)
 
     def test_misses_that_are_no_witnesses_are_noticed(self, path):
         publish(path, without((0, 0)))
-        other = CertificateTerms.from_lists([[4, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2)
+        other = (Values.from_lists([[4, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2),)
         with pytest.raises(FileError, match="does not fit"):
             OpenLedger.open(path, PLAN, other)
 
@@ -208,7 +211,7 @@ class TestChain:
         with pytest.raises(FileError, match=match):
             verify_ledger(path)
         with pytest.raises(FileError, match=match):
-            OpenLedger.open(path, PLAN, TERMS)
+            OpenLedger.open(path, PLAN, PROMISES)
         assert path.read_bytes() == before
 
     def test_every_edit_of_a_byte_is_noticed(self, path, lines):
@@ -221,7 +224,7 @@ class TestChain:
             with pytest.raises(FileError):
                 verify_ledger(path)
             with pytest.raises(FileError):
-                OpenLedger.open(path, PLAN, TERMS)
+                OpenLedger.open(path, PLAN, PROMISES)
 
     @pytest.mark.parametrize(
         "order", [[0, 2, 1, 3, 4], [0, 1, 2, 4, 3], [0, 1, 2, 3, 3, 4], [0, 1, 3, 4], [1, 2]]
@@ -250,7 +253,7 @@ class TestChain:
         document = json.loads(lines[0])
         del document["hash"], document["previous"]
         path.write_bytes(
-            line_bytes({**document, "columns": [{**document["columns"][0], "n_values": 10**12}]}, None)[0]
+            line_bytes({**document, "values": [{**document["values"][0], "values": [0, 10**12]}]}, None)[0]
         )
         self.refused(path)
 
@@ -294,7 +297,7 @@ class TestChain:
     def test_a_missing_last_newline_is_put_back(self, path, lines):
         path.write_bytes(b"".join(lines)[:-1])
         assert verify_ledger(path).n_releases == 4
-        with OpenLedger.open(path, PLAN, TERMS):
+        with OpenLedger.open(path, PLAN, PROMISES):
             pass
         assert path.read_bytes() == b"".join(lines)
 
@@ -321,7 +324,7 @@ class TestChain:
         with pytest.raises(FileError, match="no ledger"):
             verify_ledger(path)
         with pytest.raises(FileError, match="folder"):
-            OpenLedger.open(path.parent / "none" / "x", PLAN, TERMS)
+            OpenLedger.open(path.parent / "none" / "x", PLAN, PROMISES)
 
 
 class TestCommit:
@@ -378,7 +381,7 @@ class TestCommit:
             publish(path, without(), staged=staged, overwrite=True)
         monkeypatch.setattr(Path, "replace", replace)
         assert verify_ledger(path).is_pending
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "completed"
         assert (tmp_path / "a.csv").read_text() == "table"
 
@@ -439,7 +442,7 @@ class TestRecovery:
     def crash(self, path, tmp_path, *, share=1.0, placed=0):
         """A commit that stopped: a share of the line written, some files renamed."""
         staged = {**stage(tmp_path, "a.json", "manifest"), **stage(tmp_path, "a.csv")}
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             admission = ledger.check(without((0, 0), (0, 1)), owner="A", content_digest=content(7))
             Pending.of(path, ledger.chain.n_bytes, admission.entry.hash, staged, overwrite=False).write()
             line, _ = line_bytes(admission.entry.to_dict(), ledger.chain.head)
@@ -455,7 +458,7 @@ class TestRecovery:
         before = path.read_bytes()
         self.crash(path, tmp_path, share=share)
         assert verify_ledger(path).n_releases == 1
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "undone"
             assert len(ledger.chain.active) == 1
         assert path.read_bytes() == before
@@ -465,25 +468,25 @@ class TestRecovery:
         self.crash(path, tmp_path, share=0.5)
         with path.open("ab") as file:
             file.write(b"\0\0\0\n")
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "undone"
         assert verify_ledger(path).n_releases == 0
 
     @pytest.mark.parametrize("placed", [0, 1, 2])
     def test_after_the_line(self, path, tmp_path, placed):
         self.crash(path, tmp_path, placed=placed)
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "completed"
-            assert not ledger.state.admits(without((0, 2)).missed)
+            assert not ledger.state.admits(without((0, 2)))
         assert visible(tmp_path) == ["a.csv", "a.json", "releases.ledger"]
         assert (tmp_path / "a.csv").read_text() == "table"
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered is None
 
     def test_a_release_that_was_moved_away_keeps_counting(self, path, tmp_path):
         self.crash(path, tmp_path, placed=2)
         (tmp_path / "a.csv").rename(tmp_path / "published.csv")
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "incomplete"
             assert len(ledger.chain.active) == 1
 
@@ -491,10 +494,10 @@ class TestRecovery:
         self.crash(path, tmp_path)
         (tmp_path / "a.csv").write_text("precious")
         with pytest.raises(FileError, match="exists"):
-            OpenLedger.open(path, PLAN, TERMS)
+            OpenLedger.open(path, PLAN, PROMISES)
         assert (tmp_path / "a.csv").read_text() == "precious"
         (tmp_path / "a.csv").unlink()
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "completed"
 
     def test_a_voided_release_stays_away(self, path, tmp_path):
@@ -502,7 +505,7 @@ class TestRecovery:
         chain = parse_chain(path.read_bytes(), "x")
         with path.open("ab") as file:
             file.write(line_bytes(VoidLine(2, 1, on_word=False).to_dict(), chain.head)[0])
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "undone"
         assert visible(tmp_path) == ["releases.ledger"]
 
@@ -511,7 +514,7 @@ class TestRecovery:
         chain = parse_chain(path.read_bytes(), "x")
         with path.open("ab") as file:
             file.write(line_bytes(VoidLine(2, 1, on_word=False).to_dict(), chain.head)[0][:20])
-        with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "completed"
         assert verify_ledger(path).n_releases == 1
 
@@ -520,7 +523,7 @@ class TestRecovery:
         pending = pending_path(path)
         pending.write_bytes(pending.read_bytes().replace(b"a.csv", b"b.csv"))
         with pytest.raises(FileError, match="changed"):
-            OpenLedger.open(path, PLAN, TERMS)
+            OpenLedger.open(path, PLAN, PROMISES)
 
 
 def race(path, name, barrier, results):
@@ -552,7 +555,7 @@ def test_two_processes_race_for_the_last_place(tmp_path):
         assert sorted(outcome.values()) == ["lost", "won"]
         winner = next(name for name, result in outcome.items() if result == "won")
         winners.add(winner)
-        report = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
+        report = verify_ledger(path, plan_digest=PLAN, promises=PROMISES)
         assert report.owners == tuple(sorted((winner, "first")))
         assert (folder / f"{winner}.csv").exists()
         assert not (folder / f"{'B' if winner == 'A' else 'A'}.csv").exists()
@@ -578,12 +581,12 @@ def test_two_processes_begin_the_same_ledger(tmp_path):
 
 
 def test_a_locked_ledger_is_waited_for(path):
-    with OpenLedger.open(path, PLAN, TERMS):
+    with OpenLedger.open(path, PLAN, PROMISES):
         with pytest.raises(FileError, match="in use"):
-            OpenLedger.open(path, PLAN, TERMS, timeout=0.05)
+            OpenLedger.open(path, PLAN, PROMISES, timeout=0.05)
         with pytest.raises(FileError, match="in use"):
             verify_ledger(path, timeout=0.05)
-    with OpenLedger.open(path, PLAN, TERMS, timeout=0.05):
+    with OpenLedger.open(path, PLAN, PROMISES, timeout=0.05):
         pass
 
 
@@ -591,7 +594,7 @@ def test_without_flock_ledgers_are_read_only(path, monkeypatch):
     publish(path, without())
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with pytest.raises(FileError, match="lock files"):
-        OpenLedger.open(path, PLAN, TERMS)
+        OpenLedger.open(path, PLAN, PROMISES)
     assert verify_ledger(path).n_releases == 1
 
 
@@ -625,10 +628,10 @@ def test_kill_at_random_moments_leaves_all_or_nothing(tmp_path):
         process.close()
         if not (folder / "l").exists():
             continue
-        with OpenLedger.open(folder / "l", PLAN, TERMS) as ledger:
+        with OpenLedger.open(folder / "l", PLAN, PROMISES) as ledger:
             outcomes.append(ledger.recovered or "clean")
             numbers = {int(entry.content_digest[7:]) for entry in ledger.chain.active}
-        verify_ledger(folder / "l", plan_digest=PLAN, terms=TERMS)
+        verify_ledger(folder / "l", plan_digest=PLAN, promises=PROMISES)
         assert numbers == set(range(len(numbers)))
         for kind, size in (("json", 20_000), ("csv", 50_000)):
             files = list(folder.glob(f"[0-9]*.{kind}"))

@@ -12,7 +12,7 @@ import elldelta as ed
 from elldelta.cli.main import execute
 from elldelta.files import as_bytes, seal
 from elldelta.ledger import line_bytes
-from elldelta.ledger.lines import LedgerColumn, LedgerHeader, listed_misses, missed_table
+from elldelta.ledger.lines import LedgerHeader, PromisedValues, listed_misses, missed_table
 from elldelta.release import manifest_path
 
 VALUES = np.array(["flu", "hiv", "cold", "gout", "acne", "mumps"])
@@ -145,5 +145,6 @@ def test_what_is_missed_is_listed_and_read_again(density):
         for base in range(7)
         if missed[base].any()
     )
-    header = LedgerHeader("sha256:" + "0" * 64, 1, 1, (LedgerColumn(2, 70, (70,) * 7),))
+    values = PromisedValues("disease", (0, 70), 2, 1, (70,) * 7)
+    header = LedgerHeader("sha256:" + "0" * 64, 1, 7, (values,))
     assert (missed_table(listed, header) == missed).all()

@@ -1,7 +1,6 @@
 """Ledgers of plans with several sensitive columns: each column is judged by itself, and all must pass."""
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -12,26 +11,18 @@ from hypothesis import strategies as st
 from tests.ledger.test_ledger import PLAN, publish
 from tests.oracles import certificate as oracle
 
-from elldelta.core.certificate import CertificateTerms
-from elldelta.core.closeness import ClosenessTerms
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition
-from elldelta.core.several import JointState, JointTerms, certify
+from elldelta.core.promises import Close, Shown, Values, certify
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger import admit
-from elldelta.ledger.chain import Standing, parse_chain
+from elldelta.ledger.chain import LedgerSnapshot, parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger
 from elldelta.ledger.lines import LedgerHeader, line_bytes
 
-
-def terms_of(name, witnesses, n_values, ell, closeness=None):
-    terms = CertificateTerms.from_lists(witnesses, n_values, ell=ell, releases=1, closeness=closeness)
-    return replace(terms, name=name)
-
-
-DISEASE = terms_of("disease", [[0, 1, 2, 3], [1, 2, 3]], 4, 2)
-INCOME = terms_of("income", [[0, 1, 2], [0, 1, 2]], 3, 2)
-TERMS = JointTerms((DISEASE, INCOME))
+DISEASE = Values.from_lists([[0, 1, 2, 3], [1, 2, 3]], 4, ell=2, releases=1, column="disease")
+INCOME = Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1, column="income", start=4)
+PROMISES = (DISEASE, INCOME)
 FULL = np.array([[6, 6, 6, 6, 8, 8, 8], [6, 6, 6, 6, 8, 8, 8]])
 
 
@@ -46,7 +37,7 @@ def table(*missing):
 
 
 def shows(*missing):
-    return certify(table(*missing), TERMS)
+    return Shown.of(table(*missing))
 
 
 @pytest.fixture
@@ -55,76 +46,79 @@ def path(tmp_path):
 
 
 def test_the_second_column_alone_refuses_a_release(path):
-    publish(path, shows((0, 4)), owner="A", terms=TERMS)
+    publish(path, shows((0, 4)), owner="A", promises=PROMISES)
     before = path.read_bytes()
-    with pytest.raises(RefusedError, match="fewer than 2 values of 'income'") as refusal:
-        publish(path, shows((0, 5)), owner="B", number=2, terms=TERMS)
-    assert "1 of 2 base classes" in refusal.value.found
+    with pytest.raises(RefusedError, match="too few values of 'income'") as refusal:
+        publish(path, shows((0, 5)), owner="B", number=2, promises=PROMISES)
+    assert "1 of 2 classes" in refusal.value.found
     assert path.read_bytes() == before
-    publish(path, shows((0, 0), (0, 1)), owner="B", number=2, terms=TERMS)  # of diseases two may go
+    publish(path, shows((0, 0), (0, 1)), owner="B", number=2, promises=PROMISES)  # of diseases two may go
     with pytest.raises(RefusedError, match="of 'disease'"):
-        publish(path, shows((0, 2)), owner="C", number=3, terms=TERMS)
+        publish(path, shows((0, 2)), owner="C", number=3, promises=PROMISES)
 
 
 def test_lines_number_values_of_all_columns_and_the_ledger_names_each(path):
-    publish(path, shows((0, 0), (1, 5)), terms=TERMS)
+    publish(path, shows((0, 0), (1, 5)), promises=PROMISES)
     first, line = [json.loads(text) for text in path.read_bytes().splitlines()]
-    assert [column["name"] for column in first["columns"]] == ["disease", "income"]
+    assert [promise["column"] for promise in first["values"]] == ["disease", "income"]
     assert line["misses"] == [[0, 0], [1, 5]]
-    chain = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
+    chain = verify_ledger(path, plan_digest=PLAN, promises=PROMISES)
     assert "at least 2 values of 'disease' and 2 values of 'income'" in chain.promise
     told = chain.to_dict()
-    assert [(each["name"], each["room_min"]) for each in told["columns"]] == [("disease", 1), ("income", 0)]
-    assert told["room_min"] == 0
+    rooms = [(each["column"], each["room_min"]) for each in told["promises"]]
+    assert rooms == [("disease", 1), ("income", 0)]
+    assert chain.room.tolist() == [1, 0]
     assert told["releases"][0]["classes_missing_values_of"] == {"disease": 1, "income": 1}
 
 
 def test_a_table_with_more_records_in_one_column_is_refused(path):
-    with OpenLedger.open(path, PLAN, TERMS) as ledger:
-        standing = ledger.chain.standing(TERMS, "A", "sha256:" + "2" * 64)
+    with OpenLedger.open(path, PLAN, PROMISES) as ledger:
+        snapshot = ledger.chain.snapshot(PROMISES, "A", "sha256:" + "2" * 64)
         more = FULL + np.array([0, 0, 0, 0, 1, 0, 0])
         with pytest.raises(ParameterError, match="one value in every sensitive column"):
-            admit(standing, Partition(np.arange(2)), more, owner="A", content_digest="sha256:" + "2" * 64)
+            admit(snapshot, Shown.of(more), owner="A", content_digest="sha256:" + "2" * 64)
 
 
 def test_closeness_of_a_further_column_is_kept(path):
-    near = ClosenessTerms(np.array([[1, 1, 1], [1, 1, 1]]), Fraction(1, 6))
-    income = terms_of("income", [[], []], 3, 1, near)
-    terms = JointTerms((DISEASE, income))
+    near = Close(np.array([[1, 1, 1], [1, 1, 1]]), Fraction(1, 6), column="income", start=4)
+    promises = (DISEASE, near)
     far = FULL.copy()
     far[0, 4:] = [12, 8, 4]
-    entry = publish(path, certify(far, terms), terms=terms)
+    entry = publish(path, Shown.of(far), promises=promises)
     assert entry.counts[0] == (0, *far[0].tolist())
-    chain = verify_ledger(path, plan_digest=PLAN, terms=terms)
+    chain = verify_ledger(path, plan_digest=PLAN, promises=promises)
     assert "16.6667 percentage points of what the plan says of 'income'" in chain.promise
     other = FULL.copy()
     other[0, 4:] = [4, 8, 12]
-    with pytest.raises(RefusedError, match="what the plan says of 'income' than was promised"):
-        publish(path, certify(other, terms), owner="B", number=2, terms=terms)
+    with pytest.raises(RefusedError, match="away from the reference of 'income'"):
+        publish(path, Shown.of(other), owner="B", number=2, promises=promises)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"columns": []},
-        {"columns": [{"name": "a", "ell": 2, "n_values": 3, "n_witnesses": [3, 3], "closeness": None}] * 2},
-        {"columns": 1},
+        {"values": []},
+        {"values": [{"column": "a\n", "values": [0, 3], "ell": 2, "min_records": 1, "n_witnesses": [3, 3]}]},
+        {"values": [{"column": "a", "values": [3, 3], "ell": 2, "min_records": 1, "n_witnesses": [3, 3]}]},
+        {"values": [{"column": "a", "values": [0, 3], "ell": 2, "min_records": 1, "n_witnesses": [3]}]},
+        {"values": [{"column": "a", "values": [0, 3], "ell": 2, "min_records": 1, "n_witnesses": [3, 9]}]},
+        {"values": 1},
         {"format": 2},
     ],
     ids=str,
 )
 def test_a_first_line_that_was_sealed_again_is_refused(change):
-    document = {**LedgerHeader.of(PLAN, TERMS).to_dict(), "sequence": 0, **change}
+    document = {**LedgerHeader.of(PLAN, PROMISES).to_dict(), "sequence": 0, **change}
     with pytest.raises(FileError):
         parse_chain(line_bytes(document, None)[0], "The ledger")
 
 
 def test_a_ledger_of_other_columns_is_refused(path):
-    publish(path, shows(), terms=TERMS)
-    swapped = JointTerms((DISEASE, terms_of("salary", [[0, 1, 2], [0, 1, 2]], 3, 2)))
-    for other in (swapped, DISEASE):
+    publish(path, shows(), promises=PROMISES)
+    salary = Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1, column="salary", start=4)
+    for other in ((DISEASE, salary), (DISEASE,)):
         with pytest.raises(FileError, match="other rules"):
-            verify_ledger(path, plan_digest=PLAN, terms=other)
+            verify_ledger(path, plan_digest=PLAN, promises=other)
 
 
 columns = st.lists(st.tuples(st.integers(2, 4), st.integers(1, 2), st.integers(1, 2)), min_size=2, max_size=3)
@@ -177,15 +171,18 @@ def admitted_by_definition(min_records, parts, releases):
     return kept
 
 
-def admitted_by(state, terms, releases):
+def shown_of(grouping, tables):
+    return Shown.of(np.concatenate(tables, axis=1), Partition(np.array(grouping)))
+
+
+def admitted_by(state, releases):
     kept = []
-    for grouping, tables in releases:
-        told = certify(np.concatenate(tables, axis=1), terms, Partition(np.array(grouping)))
+    for release in releases:
         try:
-            state = state.admit(told.missed, (told.counts, told.grouping))
+            state = state.admit(shown_of(*release))
         except RefusedError:
             continue
-        kept.append((grouping, tables))
+        kept.append(release)
     return kept
 
 
@@ -198,32 +195,29 @@ def fewest(releases, place, min_records):
     return min((len(values) for values in left if values is not None), default=99)
 
 
-def joint_terms(min_records, parts):
-    return JointTerms(
-        tuple(
-            CertificateTerms.from_lists(
-                witnesses, n_values, ell=ell, releases=parts[0][3], min_records=min_records
-            )
-            for witnesses, n_values, ell, _ in parts
+def promises_of(min_records, parts):
+    starts = np.cumsum([0, *(n_values for _, n_values, _, _ in parts)]).tolist()
+    return tuple(
+        Values.from_lists(
+            witnesses, n_values, ell=ell, releases=parts[0][3], min_records=min_records, start=start
         )
+        for (witnesses, n_values, ell, _), start in zip(parts, starts[:-1], strict=True)
     )
 
 
-class OnlyTheFirst(JointState):
+class OnlyTheFirst(LedgerState):
     """A broken ledger that judges the first column and forgets the others."""
 
-    def admit(self, misses, shown=None):
-        own = self.terms.columns[0]
-        return OnlyTheFirst((self.parts[0].admit(misses[:, own]), *self.parts[1:]))
+    def admit(self, shown):
+        first = LedgerState(self.promises[:1], self.linked[:1]).admit(Shown.of(shown.counts[:, :4]))
+        return OnlyTheFirst(self.promises, (*first.linked, *self.linked[1:]))
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.data(), columns, st.integers(1, 3))
 def test_admission_is_theorem_f_of_every_column(data, shapes, n_classes):
     min_records, parts, releases = drawn(data, shapes, n_classes)
-    terms = joint_terms(min_records, parts)
-    empty = tuple(map(LedgerState.empty, terms.parts))
-    kept = admitted_by(JointState(empty), terms, releases)
+    kept = admitted_by(LedgerState.empty(promises_of(min_records, parts)), releases)
     assert kept == admitted_by_definition(min_records, parts, releases)
     if kept:
         for place, (_, _, ell, _) in enumerate(parts):
@@ -232,46 +226,41 @@ def test_admission_is_theorem_f_of_every_column(data, shapes, n_classes):
 
 def test_a_ledger_that_judges_the_first_column_only_is_caught():
     """Two releases of which each shows one income only: linked, they leave none in common."""
-    empty = tuple(map(LedgerState.empty, TERMS.parts))
+    empty = LedgerState.empty(PROMISES)
     one, other = (
         ((0, 1), np.split(table(*((base, value) for base in (0, 1) for value in gone)), [4], axis=1))
         for gone in ((4,), (5,))
     )
-    assert admitted_by(JointState(empty), TERMS, [one, other]) == [one]
-    broken = admitted_by(OnlyTheFirst(empty), TERMS, [one, other])
+    assert admitted_by(empty, [one, other]) == [one]
+    broken = admitted_by(OnlyTheFirst(empty.promises, empty.linked), [one, other])
     assert len(broken) == 2
     assert fewest(broken, 1, 1) < 2
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), columns, st.integers(1, 3))
-def test_what_is_left_as_terms_admits_the_same_releases(data, shapes, n_classes):
+def test_what_is_left_as_promises_admits_the_same_releases(data, shapes, n_classes):
     min_records, parts, releases = drawn(data, shapes, n_classes)
-    terms = joint_terms(min_records, parts)
-    state = JointState(tuple(map(LedgerState.empty, terms.parts)))
-    *before, (grouping, tables) = releases
+    state = LedgerState.empty(promises_of(min_records, parts))
+    *before, last = releases
     assume(before)
-    for own, shown in before:
-        told = certify(np.concatenate(shown, axis=1), terms, Partition(np.array(own)))
-        if state.admits(told.missed, (told.counts, told.grouping)):
-            state = state.admit(told.missed, (told.counts, told.grouping))
-    counts, groups = np.concatenate(tables, axis=1), Partition(np.array(grouping))
-    told = certify(counts, terms, groups)
-    left = state.terms_left()
-    assert certify(counts, left, groups).is_certified == state.admits(told.missed)
+    for release in before:
+        if state.admits(shown_of(*release)):
+            state = state.admit(shown_of(*release))
+    shown = shown_of(*last)
+    assert certify(state.left(), shown).is_certified == state.admits(shown)
 
 
-def test_a_standing_of_several_columns_remembers_the_owner(path):
-    publish(path, shows(), terms=TERMS)
-    chain = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
-    standing = chain.standing(TERMS, "A", "sha256:" + "3" * 64)
-    assert isinstance(standing, Standing)
-    assert standing.last is not None
+def test_a_snapshot_of_several_columns_remembers_the_owner(path):
+    publish(path, shows(), promises=PROMISES)
+    chain = verify_ledger(path, plan_digest=PLAN, promises=PROMISES)
+    snapshot = chain.snapshot(PROMISES, "A", "sha256:" + "3" * 64)
+    assert isinstance(snapshot, LedgerSnapshot)
+    assert snapshot.last is not None
     with pytest.raises(RefusedError, match="has published under this plan before"):
         admit(
-            standing,
-            Partition.single(2),
-            FULL.sum(axis=0, keepdims=True),
+            snapshot,
+            Shown.of(FULL, Partition.single(2)),
             owner="A",
             content_digest="sha256:" + "3" * 64,
         )

@@ -32,7 +32,7 @@ def lived(tmp_path_factory):
 
 def test_nobody_is_left_with_fewer_values_than_promised(lived):
     fewest, n_pairs = Adversary(lived).fewest()
-    assert fewest >= lived.plan.ell
+    assert fewest >= lived.plan.columns[0].ell
     assert n_pairs > 10_000
     changed = [manifest.update.get("classes_changed", 0) for manifest in lived.releases["a"]]
     waiting = [manifest.update.get("classes_waiting", 0) for manifest in lived.releases["a"]]
@@ -49,7 +49,7 @@ def test_nobody_in_a_hundred_thousand_histories_is_left_with_fewer(tmp_path):
         world = World(folder, 100 + seed, owners=("a", "b", "c"), n_past=9000)
         world.run(6, n_first=6000, n_new=1200, turnover=(0.15, 0.95))
         fewest, n_more = Adversary(world).fewest()
-        assert fewest >= world.plan.ell
+        assert fewest >= world.plan.columns[0].ell
         n_pairs += n_more
     assert n_pairs >= 100_000
 
@@ -69,7 +69,7 @@ def test_a_variant_that_skips_a_group_is_caught(tmp_path, monkeypatch, skipped):
     world = World(tmp_path, 2)
     world.run(4, turnover=(0.05, 0.97))
     fewest, _ = Adversary(world).fewest()
-    assert fewest < world.plan.ell
+    assert fewest < world.plan.columns[0].ell
 
 
 def test_publishing_naively_isolates_people(tmp_path):
@@ -81,7 +81,7 @@ def test_publishing_naively_isolates_people(tmp_path):
         made = ed.release(world.tables["a"], world.plan, person="who")
         left.append((world.tables["a"], made))
     joined = left[2][0][~left[2][0]["who"].isin(left[1][0]["who"])]
-    assert joined.groupby(["age", "sex"])["value"].nunique().min() < world.plan.ell
+    assert joined.groupby(["age", "sex"])["value"].nunique().min() < world.plan.columns[0].ell
 
 
 def test_releases_show_what_the_state_says(lived):
@@ -95,7 +95,9 @@ def test_releases_show_what_the_state_says(lived):
             assert not shown.duplicated(["who", "val"]).any()
             mode = stat.S_IMODE(lived.name("state", owner, period).stat().st_mode)
             assert mode == 0o600
-    chain = verify_ledger(lived.folder / "ledger", plan_digest=lived.plan.digest, terms=lived.plan.terms)
+    chain = verify_ledger(
+        lived.folder / "ledger", plan_digest=lived.plan.digest, promises=lived.plan.promises
+    )
     assert "came to and left the tables of one owner" in chain.promise
     assert [entry.update.updates for entry in chain.active if entry.owner == "b"] == [None, 2, 4, 6, 8]
 
@@ -359,7 +361,7 @@ def test_kill_9_leaves_release_state_and_ledger_all_old_or_all_new(tmp_path):
             check=False,
         )  # fmt: skip
         assert not target.exists() or (manifest.exists() and state.exists())
-        with OpenLedger.open(ledger, world.plan.digest, world.plan.terms) as book:
+        with OpenLedger.open(ledger, world.plan.digest, world.plan.promises) as book:
             is_new = book.chain.n_lines > n_lines
             last = book.chain.active[-1]
         assert [path.exists() for path in (state, target, manifest)] == [is_new] * 3

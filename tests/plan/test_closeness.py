@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
+from tests.planned import with_column
 
 import elldelta as ed
-from elldelta.core.certificate import certify
 from elldelta.core.closeness import FEWEST_PAST, MOST_PARTS, public_references
+from elldelta.core.promises import Shown, certify
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import seal
 from elldelta.plan import closeness, planner
@@ -60,9 +61,9 @@ def test_the_promise_speaks_of_shares_and_of_what_they_do_not_bound(plan, both):
     assert "20 percentage points" in plan.promise
     assert "For certain" in plan.promise
     # Without ell nothing is said about distinct values.
-    assert plan.ell == 1
+    assert plan.columns[0].ell == 1
     assert "at least" not in plan.promise.partition("No published")[0]
-    assert not any(plan.witnesses)
+    assert not any(plan.columns[0].witnesses)
     assert not any("values. 'elldelta audit'" in condition for condition in plan.conditions)
     assert "at least 3 values of 'disease'" in both.promise
 
@@ -73,8 +74,8 @@ def test_a_plan_is_read_as_it_was_written(name, request):
     document = made.to_dict()
     again = Plan.from_dict(document)
     assert again == made
-    assert again.closeness.references == made.closeness.references
-    assert again.terms.closeness.limit == Fraction(str(made.closeness.limit)) / 2
+    assert again.columns[0].closeness.references == made.columns[0].closeness.references
+    assert again.promises[-2].allowed == Fraction(str(made.columns[0].closeness.limit)) / 2
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,8 @@ def test_edited_plans_are_refused(plan, change):
     document = plan.to_dict()
     content = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
     assert Plan.from_dict(seal("plan", 1, content)) == plan
-    content["closeness"] = {**content["closeness"], **change}
+    [column] = content["columns"]
+    content["columns"] = [{**column, "closeness": {**column["closeness"], **change}}]
     with pytest.raises(FileError):
         Plan.from_dict(seal("plan", 1, content))
 
@@ -105,8 +107,9 @@ def test_edited_plans_are_refused(plan, change):
 @pytest.mark.parametrize("most", [2**53, 10**400], ids=["53 bits", "400 digits"])
 def test_references_of_more_records_than_anybody_has_are_refused(plan, most):
     content = {key: value for key, value in plan.to_dict().items() if key not in ("kind", "format", "digest")}
-    rows = [[most, *row[1:]] for row in content["closeness"]["references"]]
-    content["closeness"] = {**content["closeness"], "references": rows}
+    [column] = content["columns"]
+    rows = [[most, *row[1:]] for row in column["closeness"]["references"]]
+    content["columns"] = [{**column, "closeness": {**column["closeness"], "references": rows}}]
     with pytest.raises(FileError, match="changed or damaged"):
         Plan.from_dict(seal("plan", 1, content))
 
@@ -116,7 +119,7 @@ def test_references_are_near_the_classes_and_tell_no_counts(model, plan):
     counts = np.zeros((plan.n_classes, 5))
     np.add.at(counts, class_of, model.counts.dense())
     sizes = counts.sum(axis=1)
-    references = np.array(plan.closeness.references)
+    references = np.array(plan.columns[0].closeness.references)
     parts = references.sum(axis=1)
     assert (parts <= 0.75 * sizes).all()  # a part stands for more than one record
     assert (parts <= MOST_PARTS).all()
@@ -150,7 +153,7 @@ def shares_that_fail(made, model, n_owners, seed=1):
     fails, n_any = np.zeros(made.n_classes), 0
     for _ in range(n_owners):
         table = rng.multinomial(made.records, (counts / counts.sum()).ravel()).reshape(counts.shape)
-        own = certify(table, made.terms).fails
+        own = certify(made.promises, Shown.of(table)).fails
         fails += own
         n_any += own.any()
     return fails / n_owners, n_any / n_owners
@@ -179,12 +182,12 @@ def test_releases_are_refused_about_as_often_as_is_estimated(model, monkeypatch)
         for seed in range(40):
             past = ed.estimate(people(6000, seed), model.schema)
             made = ed.plan(past, closeness=0.2, releases=2, records=6000, delta=0.1)
-            estimated.append(made.closeness.risk + made.failure_upper / 2)
+            estimated.append(made.columns[0].closeness.risk + made.failure_upper / 2)
             class_of = made.class_of(past.ranks)
             for table in tables:
                 counts = np.zeros((made.n_classes, 5), dtype=np.int64)
                 np.add.at(counts, class_of, table)
-                n_refused += not certify(counts, made.terms).is_certified
+                n_refused += not certify(made.promises, Shown.of(counts)).is_certified
         return n_refused / 400, np.array(estimated)
 
     share, estimated = refused()
@@ -215,14 +218,14 @@ def test_classes_do_not_move_where_all_of_them_together_cannot_be_close(model):
 
 
 def test_k_is_ten_unless_another_number_is_asked_for(model, plan, both):
-    assert plan.k == both.k == plan.terms.k == 10
+    assert plan.k == both.k == plan.promises[-1].k == 10
     assert "No published class holds fewer than 10 records." in plan.promise
-    assert plan.masses_lower.min() * plan.records > 20  # a class holds k for sure, about
+    assert plan.columns[0].masses_lower.min() * plan.records > 20  # a class holds k for sure, about
     large = ed.plan(model, closeness=0.2, releases=2, records=6000, k=800)
     assert large.k == 800
     assert large.n_classes < plan.n_classes
     assert large.failure_upper == pytest.approx(
-        2 * sum(binom.cdf(799, 6000, mass) for mass in large.closeness.masses), rel=1e-6
+        2 * sum(binom.cdf(799, 6000, mass) for mass in large.columns[0].closeness.masses), rel=1e-6
     )
     with pytest.raises(ParameterError, match="Closeness alone has no witnesses"):
         ed.plan(model, closeness=0.2, releases=2, records=6000, min_records=5)
@@ -249,12 +252,13 @@ def test_a_class_of_one_person_is_not_published_alone():
 
 def test_a_plan_with_another_risk_or_k_contradicts_itself(plan, model):
     content = {key: value for key, value in plan.to_dict().items() if key not in ("kind", "format", "digest")}
-    near = {**content["closeness"], "risk": 0.02}
-    for change in ({"closeness": near}, {"k": 600}):
+    [column] = content["columns"]
+    near = {**column["closeness"], "risk": 0.02}
+    for change in ({"columns": [{**column, "closeness": near}]}, {"k": 600}):
         changed = {**content, **change}
         with pytest.raises(FileError):
             Plan.from_dict(seal("plan", 1, changed))
-    worse = replace(plan, closeness=replace(plan.closeness, risk=0.02), promise="", conditions=())
+    worse = with_column(plan, closeness=replace(plan.columns[0].closeness, risk=0.02))
     assert "failure probability is 0.04" in contradiction(worse)
     larger = replace(plan, k=600, promise="", conditions=())
     assert "failure probability" in contradiction(larger)
@@ -266,10 +270,10 @@ def test_a_plan_with_another_risk_or_k_contradicts_itself(plan, model):
 
 def test_overall_is_one_reference_for_everybody(model):
     made = ed.plan(model, closeness=0.6, closeness_to="overall", releases=2, records=6000)
-    assert len(made.closeness.references) == 1
+    assert len(made.columns[0].closeness.references) == 1
     assert "already says of everybody" in made.promise
     assert Plan.from_dict(made.to_dict()) == made
-    assert made.terms.closeness.references.shape == (made.n_classes, 5)
+    assert made.promises[0].references.shape == (made.n_classes, 5)
 
 
 def test_a_plan_promises_something(model):

@@ -36,23 +36,25 @@ def world():
 def shares_at(plan, age):
     """What a plan says about people of an age."""
     base = int(plan.class_of(np.array([age]))[0])
-    return oracle.shares(plan.terms.closeness.references[base])
+    return oracle.shares(plan.promises[0].references[base])
 
 
 def test_closeness_adds_up_within_a_plan(world):
     fine, *_ = world
     for number in (1, 2, 5):
-        (found,) = compose([(fine, number)]).closeness
+        (found,) = compose([(fine, number)]).columns[0].closeness
         assert found.plan == fine.digest
         assert found.promised == 0.2
         assert found.distance_upper == pytest.approx(number * 0.1)
-    assert compose([(fine, 10)]).closeness[0].distance_upper is None
-    assert compose([(fine, 2)]).to_dict()["closeness"][0]["distance_upper"] == pytest.approx(0.2)
+    assert compose([(fine, 10)]).columns[0].closeness[0].distance_upper is None
+    assert compose([(fine, 2)]).to_dict()["columns"][0]["closeness"][0]["distance_upper"] == pytest.approx(
+        0.2
+    )
 
 
 def test_another_plan_costs_the_way_between_the_references_for_each_of_its_releases(world):
     fine, overall, *_ = world
-    found = compose([(fine, 3), (overall, 1)]).closeness
+    found = compose([(fine, 3), (overall, 1)]).columns[0].closeness
     far = [oracle.furthest_set(shares_at(fine, age), shares_at(overall, age)) for age in range(6)]
     totals = [
         Fraction(3, 10) + Fraction(9, 10) + max(far),
@@ -66,7 +68,9 @@ def test_what_releases_of_two_plans_show_is_within_the_sum(world):
     fine, _, _, people = world
     other = ed.plan(ed.estimate(people(5000), fine.schema), closeness=0.3, releases=2, records=3000)
     releases = [(fine, ed.release(people(3000), fine)), (other, ed.release(people(3000), other))]
-    bounds = {item.plan: item.distance_upper for item in compose([(fine, 1), (other, 1)]).closeness}
+    bounds = {
+        item.plan: item.distance_upper for item in compose([(fine, 1), (other, 1)]).columns[0].closeness
+    }
     published = [(plan, open_published(release)) for plan, release in releases]
     n_asked = 0
     for age in range(6):
@@ -86,6 +90,6 @@ def test_what_releases_of_two_plans_show_is_within_the_sum(world):
 
 def test_a_plan_without_closeness_promises_nothing_about_belief(world):
     fine, _, plain, _ = world
-    (found,) = compose([(fine, 1), (plain, 1)]).closeness
+    (found,) = compose([(fine, 1), (plain, 1)]).columns[0].closeness
     assert found.distance_upper is None
-    assert "closeness" not in compose([(plain, 1)]).to_dict()
+    assert not compose([(plain, 1)]).to_dict()["columns"][0]["closeness"]

@@ -61,23 +61,25 @@ def test_no_alarm_by_chance_and_one_where_people_have_changed(truth, aged, made)
 
 def test_chances_are_those_of_simulation(made):
     """Owners drawn from the plan's own cells fail about as often as is forecast, class by class."""
-    chances = failing_chances(made, made.witness_cells, made.records)
+    chances = failing_chances(made, 0, made.columns[0].witness_cells, made.records)
     rng, n_fails = np.random.default_rng(4), np.zeros(made.n_classes)
     cells = made.cells()
     rest = max(0.0, 1.0 - cells.sum())
     for _ in range(400):
         table = rng.multinomial(made.records, [*cells.ravel(), rest])[:-1].reshape(cells.shape)
-        missing = [int((table[row, list(values)] == 0).sum()) for row, values in enumerate(made.witnesses)]
-        n_fails += np.array(missing) > made.terms.allowances
+        missing = [
+            int((table[row, list(values)] == 0).sum()) for row, values in enumerate(made.columns[0].witnesses)
+        ]
+        n_fails += np.array(missing) > made.promises[0].allowances
     np.testing.assert_allclose(n_fails / 400, chances, atol=6 * np.sqrt(0.25 / 400))
 
 
 def test_shares_of_a_small_sample_are_not_trusted_too_much(made):
-    exact = failing_chances(made, made.witness_cells, made.records)
-    careful = failing_chances(made, made.witness_cells, made.records, 5_000)
+    exact = failing_chances(made, 0, made.columns[0].witness_cells, made.records)
+    careful = failing_chances(made, 0, made.columns[0].witness_cells, made.records, 5_000)
     assert careful.sum() > exact.sum()
     np.testing.assert_allclose(
-        failing_chances(made, made.witness_cells, made.records, 10**12), exact, atol=1e-3
+        failing_chances(made, 0, made.columns[0].witness_cells, made.records, 10**12), exact, atol=1e-3
     )
 
 

@@ -8,10 +8,11 @@ import pytest
 from scipy.stats import binom
 
 import elldelta as ed
-from elldelta.core.several import certify
+from elldelta.core.promises import Shown, certify
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import seal
-from elldelta.plan.consistency import contradiction, sharp_failures
+from elldelta.plan.consistency import contradiction
+from elldelta.plan.failure import sharp_failures
 from elldelta.plan.plan import Plan
 
 RECORDS, K = 3000, 30
@@ -58,7 +59,9 @@ def check_failure(made, model):
     """The failure of k, from the past records of the witnesses, and at most what values can add to it."""
     counts = np.zeros((made.n_classes, model.schema.n_values))
     np.add.at(counts, made.class_of(model.ranks), model.counts.dense())
-    masses = [counts[row, list(values)].sum() / counts.sum() for row, values in enumerate(made.witnesses)]
+    masses = [
+        counts[row, list(values)].sum() / counts.sum() for row, values in enumerate(made.columns[0].witnesses)
+    ]
     short = made.n_planned * sum(binom.cdf(K - 1, RECORDS, mass) for mass in masses)
     assert short > 0.0
     assert short * (1 - 1e-9) <= made.failure_upper <= 1.011 * (short + sharp_failures(made)[0])
@@ -70,7 +73,7 @@ def test_the_failure_is_that_of_the_values_and_of_k(one, name):
     plain = ed.plan(one, ell=2, records=RECORDS, **wish)
     made = ed.plan(one, ell=2, records=RECORDS, k=K, **wish)
     assert plain.k == 2 * plain.min_records
-    assert made.k == made.terms.k == K
+    assert made.k == made.promises[-1].k == K
     assert "No published class holds" not in plain.promise
     assert f"No published class holds fewer than {K} records." in made.promise
     assert made.n_classes < plain.n_classes + (made.min_records > 1)  # which need larger classes anyway
@@ -119,21 +122,21 @@ def test_classes_that_move_fall_short_one_by_one(one):
 def test_the_largest_ell_of_several_columns_implies_it_for_all(two):
     ells = {"disease": 4, "income": 2}
     plain = ed.plan(two, ell=ells, releases=1, records=RECORDS)
-    assert [face.k for face in plain.faces] == [4, 4]
+    assert plain.promises[-1].k == 4
     asked = ed.plan(two, ell=ells, releases=1, records=RECORDS, k=4)
     assert asked == plain  # nothing more than was there
     made = ed.plan(two, ell=ells, releases=1, records=RECORDS, k=K)
-    assert made.all_terms.k == K
+    assert made.promises[-1].k == K
     assert made.n_classes < plain.n_classes
     assert Plan.from_dict(made.to_dict()) == made
-    for place, face in enumerate(made.faces):
-        check_failure(face, two.for_column(place))
+    for index in range(2):
+        check_failure(made.for_column(index), two.for_column(index))
     owner = people(RECORDS, seed=5)
     assert ed.release(owner, made).manifest.records_released == RECORDS
     counts = np.zeros((made.n_classes, 9), dtype=np.int64)
     counts[0] = [2, 2, 1, 1, 1, 1, 3, 3, 2]  # eight records of all values
-    verdict = certify(counts, made.all_terms)
-    assert verdict.reasons == (f"1 hold fewer than {K} records",)
+    verdict = certify(made.promises, Shown.of(counts))
+    assert verdict.reasons == (f"1 of {made.n_classes} classes hold fewer than {K} records",)
 
 
 def test_k_is_for_certified_plans(one):

@@ -56,7 +56,7 @@ def plans(still, moving):
 
 def fewest_left(plan, releases):
     """The fewest values left to anybody who is anywhere in their range, over every pair of classes."""
-    moves = plan.terms.moves if plan.movers else np.arange(plan.n_classes)
+    moves = plan.promises[0].ranges if plan.movers else np.arange(plan.n_classes)
     shown = [published(plan, release) for release in releases]
     fewest = {True: plan.schema.n_values, False: plan.schema.n_values}
     for first, second in product(range(plan.n_classes), repeat=2):
@@ -94,14 +94,16 @@ def test_whoever_moves_keeps_ell_values_and_the_file_keeps_the_promise(plans, na
     assert fewest_left(plan, releases)[True] >= 3
     assert plan.movers == name
     assert Plan.from_dict(plan.to_dict()) == plan
-    assert len({frozenset(values) for values in plan.witnesses}) <= plan.terms.moves.max() + 1
+    assert (
+        len({frozenset(values) for values in plan.columns[0].witnesses}) <= plan.promises[0].ranges.max() + 1
+    )
     assert plan.about_changes in plan.conditions
     for release, owner in zip(releases, "AB", strict=True):
         path = tmp_path / f"{owner}.csv"
         ed.release(table(ord(owner), 4000), plan, to=path, ledger=ed.Ledger(tmp_path / "ledger", owner))
         ed.verify(path, plan)
         assert release.manifest.ell == 3
-    with OpenLedger.open(tmp_path / "ledger", plan.digest, plan.terms) as ledger:
+    with OpenLedger.open(tmp_path / "ledger", plan.digest, plan.promises) as ledger:
         assert ledger.state.n_releases == 2
 
 
@@ -119,10 +121,10 @@ def test_those_who_stay_the_same_are_apart(plans):
     """A man and a woman never change places here, so their classes need nothing in common."""
     plan = plans["declared"]
     lows, highs = plan.classes.hulls(plan.schema)
-    for number in range(plan.terms.moves.max() + 1):
-        own = plan.terms.moves == number
-        for other in set(plan.terms.moves.tolist()) - {number}:
-            rest = plan.terms.moves == other
+    for number in range(plan.promises[0].ranges.max() + 1):
+        own = plan.promises[0].ranges == number
+        for other in set(plan.promises[0].ranges.tolist()) - {number}:
+            rest = plan.promises[0].ranges == other
             assert highs[own, 1].max() < lows[rest, 1].min() or highs[rest, 1].max() < lows[own, 1].min()
     assert plans["any"].n_classes <= plan.n_classes <= plans["nobody"].n_classes
 

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import elldelta as ed
-from elldelta.core.certificate import certify
 from elldelta.core.moving import move_up
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown, certify
 from elldelta.errors import FileError, RefusedError
 from elldelta.plan.plan import Plan
 from elldelta.plan.words import DO_NOT_SHARE, rounded_up
@@ -36,7 +36,7 @@ def drawn(plan, model, n_owners, n_records, seed):
 
 
 def root_passes(plan, table):
-    return certify(table, plan.terms, Partition.single(plan.n_classes)).is_certified
+    return certify(plan.promises, Shown.of(table, Partition.single(plan.n_classes))).is_certified
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,7 @@ def test_classes_and_the_root_fail_as_seldom_as_is_said(model, wish):
     """Owners drawn from the model: the mean over classes, and the root, within what chance explains."""
     plan = ed.plan(model, ell=3, records=1000, merge_risk=0.2, **wish)
     tables = list(drawn(plan, model, 300, 1000, 1))
-    alone = Partition(np.arange(plan.n_classes))
-    fails = np.mean([certify(table, plan.terms, alone).failing_groups for table in tables], axis=0)
+    fails = np.mean([certify(plan.promises, Shown.of(table)).failing_groups for table in tables], axis=0)
     assert plan.n_classes > 3
     assert fails.max() <= 0.2 + 4 * np.sqrt(0.2 * 0.8 / 300)
     refused = np.mean([not root_passes(plan, table) for table in tables])
@@ -55,7 +54,11 @@ def test_classes_and_the_root_fail_as_seldom_as_is_said(model, wish):
     for table in tables[:20]:
         if root_passes(plan, table):
             heights = np.zeros(plan.n_classes, dtype=np.int64)
-            move_up(plan.classes.tree, heights, lambda g, t=table: ~certify(t, plan.terms, g).failing_groups)
+            move_up(
+                plan.classes.tree,
+                heights,
+                lambda found, own=table: ~certify(plan.promises, Shown.of(own, found)).failing_groups,
+            )
 
 
 def test_the_root_of_few_records_fails_about_as_often_as_is_said(model):

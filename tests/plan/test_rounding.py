@@ -1,16 +1,15 @@
 """What a plan tells of past counts: rounded down to a ladder, always; promises stay on the safe side."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.planned import with_column
 
 import elldelta as ed
 from elldelta.core.distribution import JointDistribution, ladder, rungs_below
-from elldelta.plan.consistency import sharp_failures
+from elldelta.plan.failure import sharp_failures
 from elldelta.plan.plan import Plan
 from elldelta.schema.schema import Schema
 
@@ -70,19 +69,19 @@ WISHES = [
 def test_every_number_of_a_plan_from_counts_is_on_a_rung(model, wish):
     plan = ed.plan(model, **{"records": 5000} | wish)
     assert Plan.from_dict(plan.to_dict()) == plan
-    told = plan.witness_arrays[2] if plan.closeness is None else np.array(plan.closeness.masses)
+    [column] = plan.columns
+    near = column.closeness
+    told = column.witness_arrays[2] if near is None else np.array(near.masses)
     counts = np.rint(told * model.n_records)
     assert told == pytest.approx(counts / model.n_records, abs=1e-12)
     assert set(counts.astype(int).tolist()) <= set(ladder(model.n_records).tolist())
     # Against the true counts: never above, and below by less than a rung.
     found = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes)
-    true = (
-        found.sum(axis=1)
-        if plan.closeness is not None
-        else np.concatenate([found[row, list(values)] for row, values in enumerate(plan.witnesses)])
-    )
+    witnesses = enumerate(column.witnesses)
+    cells = np.concatenate([found[row, list(values)] for row, values in witnesses])
+    true = cells if near is None else found.sum(axis=1)
     assert rungs_below(true).tolist() == counts.astype(int).tolist()
-    if plan.closeness is None and "fewest_past" in wish:
+    if near is None and "fewest_past" in wish:
         assert true.min() >= wish["fewest_past"]
 
 
@@ -91,11 +90,12 @@ def test_the_failure_of_a_certified_plan_is_that_of_the_true_counts(model, wish)
     """Computed again from these, it is what the plan says, in three digits; from what is told, more."""
     plan = ed.plan(model, **{"records": 5000} | wish)
     found = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes) / model.n_records
-    cells = tuple(tuple(found[row, list(values)].tolist()) for row, values in enumerate(plan.witnesses))
-    exact = replace(plan, witness_cells=cells)
-    k = plan.k if plan.k > plan.ell * plan.min_records else 1
-    true, worst = sharp_failures(exact, k)
-    told, told_worst = sharp_failures(plan, k)
+    [column] = plan.columns
+    cells = tuple(tuple(found[row, list(values)].tolist()) for row, values in enumerate(column.witnesses))
+    exact = with_column(plan, witness_cells=cells)
+    k = plan.k if plan.k > column.ell * plan.min_records else 1
+    true, worst = sharp_failures(exact, k=k)
+    told, told_worst = sharp_failures(plan, k=k)
     assert true <= told
     assert worst <= told_worst
     if plan.moving is None:

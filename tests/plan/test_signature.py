@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519, x25519
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.planned import with_column
 from tests.switch import quick_or_all
 
 from elldelta.core.box_tree import BoxTree
@@ -37,7 +37,8 @@ from elldelta.files import (
     write_key,
 )
 from elldelta.plan.classes import Boxes
-from elldelta.plan.consistency import sharp_failures
+from elldelta.plan.columns import ColumnPlan
+from elldelta.plan.failure import sharp_failures
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.signature import read_signed_plan, sign_plan, signature_path, verified_signature
 from elldelta.schema.domains import Categories, Integers
@@ -51,20 +52,16 @@ def make_plan(records=100):
     made = Plan(
         schema=schema,
         classes=Boxes(BoxTree([0, -1, -1], [1, 0, 0], (4,))),
-        ell=2,
+        columns=(ColumnPlan(2, 0.01, None, ((0, 1, 2),) * 2, ((0.2, 0.2, 0.1),) * 2),),
         delta=0.01,
         releases=1,
         records=records,
-        failure_upper=0.01,
         kind="certified",
-        witnesses=((0, 1, 2), (0, 1, 2)),
-        witness_cells=((0.2, 0.2, 0.1), (0.2, 0.2, 0.1)),
-        p=None,
         min_records=1,
         k=2,
         model_digest="sha256:" + "0" * 64,
     )
-    return replace(made, failure_upper=sharp_failures(made)[0], promise="")
+    return with_column(made, failure_upper=sharp_failures(made)[0])
 
 
 PLAN = make_plan()

@@ -65,7 +65,7 @@ def may_join(plan, admitted, registration):
         or registration.n_records < plan.records
         or min(
             len(shown) for base in range(4) if (shown := oracle.shown(document, new, base))
-        ) < plan.ell
+        ) < plan.columns[0].ell
     ):  # fmt: skip
         return False
     return oracle.has_room(document, [*(plain(item) for item in admitted), new])

@@ -6,30 +6,25 @@ copies. The judge counts linked records and compares shares; it knows nothing ab
 variants of the rule are found out by the same judge on the same kind of tables.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
-from tests.trees import halved, left_out, moved
+from tests.trees import halved, left_out, moved, without_failing
 
-from elldelta.core.certificate import CertificateTerms, certify
-from elldelta.core.closeness import ClosenessTerms, SmallestShares
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Close, Shown, Size, Values, certify
 
 N_CLASSES, N_VALUES = 60, 5
 TREE = halved(N_CLASSES // 6, 6)
 
 
-def terms_for(references, limit, ell=1, releases=2):
-    nothing = np.zeros(references.shape, dtype=np.bool_)
-    closeness = ClosenessTerms(references, Fraction(limit) / releases)
-    if ell == 1:
-        return CertificateTerms(nothing, nothing.sum(axis=1), 1, releases, closeness=closeness)
-    everything = np.ones(references.shape, dtype=np.bool_)
-    allowances = np.full(len(references), (N_VALUES - ell) // releases)
-    return CertificateTerms(everything, allowances, ell, releases, closeness=closeness)
+def promises_for(references, limit, ell=1, releases=2, k=1):
+    near = Close(references, Fraction(limit), releases)
+    everything = [range(references.shape[1])] * len(references)
+    values = Values.from_lists(everything, references.shape[1], ell=ell, releases=releases)
+    return (*([values] if ell > 1 else []), near, Size(k, near.values))
 
 
 def references_of(rng, n_classes=N_CLASSES):
@@ -70,13 +65,13 @@ def furthest_link(releases, references):
 
 def publish(rng, ell, limit, k, n_owners=3):
     references = references_of(rng)
-    terms = replace(terms_for(references, limit, ell), k=k)
+    promises = promises_for(references, limit, ell, k=k)
     tables, found = [], []
     for owner in range(n_owners):
         tables.append(table_of(rng, references, limit, owner, tables))
         choose = moved if rng.random() < 0.3 else left_out
-        found.append(choose(tables[-1], terms, TREE, rng))
-    return references, terms, tables, found
+        found.append(choose(tables[-1], promises, TREE, rng))
+    return references, promises, tables, found
 
 
 @pytest.mark.parametrize("k", [1, 100])
@@ -86,18 +81,19 @@ def test_certified_releases_link_to_what_is_promised(ell, k):
     n_merged = n_out = n_small = 0
     for limit in ("1/2", "3/10", "1/10"):
         for _ in range(4):
-            references, terms, tables, found = publish(rng, ell, Fraction(limit), k)
+            references, promises, tables, found = publish(rng, ell, Fraction(limit), k)
             for item, table in zip(found, tables, strict=True):
                 assert item.is_certified
-                assert item.n_records + item.n_suppressed == table.sum()
-                n_merged += (np.bincount(item.grouping.class_of)[item.published] > 1).sum()
-                n_out += item.n_suppressed > 0
-                sizes = item.counts.sum(axis=1)
+                shown = item.shown
+                is_out = shown.left_out[shown.grouping.class_of]
+                assert shown.counts.sum() == table[~is_out].sum()
+                n_merged += (np.bincount(shown.grouping.class_of)[shown.has_records] > 1).sum()
+                n_out += table[is_out].sum() > 0
+                sizes = shown.counts.sum(axis=1)
                 n_small += ((sizes > 0) & (sizes < 100)).sum()
-                alone = certify(table, terms)
-                assert certify(table, terms, None, alone.failing_groups).is_certified
+                assert without_failing(table, promises).is_certified
             for pair in combinations(found, 2):
-                released = [(item.counts, item.grouping) for item in pair]
+                released = [(item.shown.counts, item.shown.grouping) for item in pair]
                 assert furthest_link(released, references) <= float(Fraction(limit)) + 1e-12
     assert n_merged > 100  # classes were published together, and passed
     assert n_out > 0
@@ -108,41 +104,37 @@ def test_a_ledger_of_what_was_really_used_admits_more_than_two():
     rng = np.random.default_rng(3)
     references = references_of(rng)
     shares = references / references.sum(axis=1, keepdims=True)
-    smallest, limit = SmallestShares.none(N_CLASSES, N_VALUES), Fraction(3, 10)
+    limit = Fraction(3, 10)
+    promise = Close(references, limit)
     tables = []
     for _ in range(40):
         table = np.array([rng.multinomial(800, own) for own in shares])
-        terms = ClosenessTerms(references, limit).with_others(smallest, limit)
-        grouping = Partition(np.arange(N_CLASSES))
-        if terms.is_too_far(table, grouping).any():
+        shown = Shown.of(table)
+        if promise.violation(shown).any():
             break
-        smallest = smallest.joined(table, grouping)
-        tables.append((table, grouping))
+        promise = promise.after(shown)
+        tables.append((table, shown.grouping))
     assert len(tables) > 5
     for some in (tables, tables[::2], tables[:3]):
         assert furthest_link(some, references) <= float(limit)
 
 
-def one_reference_only(table, terms, grouping):
+def one_reference_only(table, promise, grouping):
     """Broken: each union is compared with the reference of its first base class only."""
     first = np.array([members[0] for members in grouping])
-    own = ClosenessTerms(terms.closeness.references[first], terms.closeness.limit)
-    shown = np.array([table[members].sum(axis=0) for members in grouping])
-    return not own.is_too_far(shown, Partition(np.arange(len(first)))).any()
+    by_first = Close(promise.references[first], promise.limit, promise.releases)
+    return not by_first.violation(Shown.of(Shown.of(table, grouping).counts)).any()
 
 
-def empty_classes_skipped(table, terms, grouping):
+def empty_classes_skipped(table, promise, grouping):
     """Broken: base classes without a record of their own are not looked at."""
-    shown = np.array([table[members].sum(axis=0) for members in grouping])
-    too_far = terms.closeness.is_too_far(shown, grouping)
+    too_far = promise.violation(Shown.of(table, grouping)) > 0
     return not (too_far & table.any(axis=1)).any()
 
 
-def limit_not_shared(table, terms, grouping):
+def limit_not_shared(table, promise, grouping):
     """Broken: every release may use the whole limit."""
-    whole = ClosenessTerms(terms.closeness.references, terms.closeness.limit * 2)
-    shown = np.array([table[members].sum(axis=0) for members in grouping])
-    return not whole.is_too_far(shown, grouping).any()
+    return not Close(promise.references, promise.limit).violation(Shown.of(table, grouping)).any()
 
 
 @pytest.mark.parametrize("broken", [one_reference_only, empty_classes_skipped, limit_not_shared])
@@ -152,13 +144,13 @@ def test_broken_variants_are_found_out(broken):
     limit, worst, n_passed = Fraction(1, 10) if alone else Fraction(3, 10), 0.0, 0
     for _ in range(300):
         references = 1 + np.rint(90 * rng.dirichlet(np.full(N_VALUES, 0.4), 4)).astype(np.int64)
-        terms = terms_for(references, limit)
+        promise, _ = promises_for(references, limit)
         releases = []
         for owner in range(2):
             table = table_of(rng, references, limit * (Fraction(19, 10) if alone else 1), owner, [])
             table[rng.random(4) < 0.4] = 0
             grouping = Partition(np.arange(4) if alone or rng.random() < 0.3 else [0, 0, 1, 1])
-            if broken(table, terms, grouping):
+            if broken(table, promise, grouping):
                 shown = np.array([table[members].sum(axis=0) for members in grouping])
                 releases.append((shown, grouping))
         if len(releases) == 2:
@@ -170,8 +162,6 @@ def test_broken_variants_are_found_out(broken):
 
 def test_what_cannot_pass_says_why():
     references = np.array([[9, 1], [1, 9]])
-    verdict = certify([[50, 50], [10, 90]], terms_for(references, Fraction(1, 5)))
-    assert "lead further away" in verdict.broken_promise
-    assert verdict.reasons == ("1 are up to 0.4 from their references, and may be 0.1",)
-    assert "values" not in verdict.broken_promise
+    verdict = certify(promises_for(references, Fraction(1, 5)), Shown.of([[50, 50], [10, 90]]))
+    assert verdict.reasons == ("1 of 2 classes are more than 0.1 away from the reference of 'sensitive'",)
     assert verdict.fails.tolist() == [True, False]

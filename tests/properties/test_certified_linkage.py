@@ -11,17 +11,17 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from tests.trees import halved, left_out, moved
+from tests.trees import halved, left_out, moved, without_failing
 
-from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown, Values, certify
 
 N_CLASSES = 1200
 
 
-def random_terms(rng, n_classes=N_CLASSES, *, most_values=9, min_records=1):
+def random_promise(rng, n_classes=N_CLASSES, *, most_values=9, min_records=1):
     """A random plan: witnesses of all sizes, allowances up to the largest."""
     n_values = int(rng.integers(2, most_values + 1))
     ell = int(rng.integers(1, n_values + 1))
@@ -31,21 +31,21 @@ def random_terms(rng, n_classes=N_CLASSES, *, most_values=9, min_records=1):
     membership = ranks < n_witnesses[:, np.newaxis]
     most = (n_witnesses - ell) // releases
     allowances = most if rng.random() < 0.7 else rng.integers(0, most + 1)
-    return CertificateTerms(membership, allowances, ell, releases, min_records)
+    return Values(membership, allowances, ell, releases, min_records)
 
 
-def adversarial_table(rng, terms, owner, others):
+def adversarial_table(rng, promise, owner, others):
     """An owner's table. No distribution is behind it."""
-    shape = terms.membership.shape
-    enough = terms.min_records
+    shape = promise.witnesses.shape
+    enough = promise.min_records
     counts = rng.integers(enough, enough + 3, shape)
     kind = rng.choice(8, size=shape[0], p=rng.dirichlet(np.ones(8)))
     # Misses exactly its allowance: the witnesses in a fixed cyclic order, each owner the next stretch of it.
-    position = np.cumsum(terms.membership, axis=1) - 1
-    place = (position - owner * terms.allowances[:, np.newaxis]) % terms.n_witnesses[:, np.newaxis]
-    tight = terms.membership & (place < terms.allowances[:, np.newaxis])
+    position = np.cumsum(promise.witnesses, axis=1) - 1
+    place = (position - owner * promise.allowances[:, np.newaxis]) % promise.n_witnesses[:, np.newaxis]
+    tight = promise.witnesses & (place < promise.allowances[:, np.newaxis])
     counts[tight & (kind <= 2)[:, np.newaxis]] = rng.integers(0, enough)  # none, or fewer than count
-    counts[(kind <= 1)[:, np.newaxis] & ~terms.membership] = 0  # and nothing but witnesses
+    counts[(kind <= 1)[:, np.newaxis] & ~promise.witnesses] = 0  # and nothing but witnesses
     counts[kind == 3] = 0
     counts[(kind == 4)[:, np.newaxis] & (rng.random(shape) < 0.6)] = 0
     one = rng.integers(0, shape[1], shape[0])
@@ -75,12 +75,11 @@ def random_grouping(rng, n_classes):
     return Partition(group_of)
 
 
-def suppressed_until_certified(counts, terms, grouping):
+def suppressed_until_certified(counts, promise, grouping):
     """A certified release: records of published classes that fail are left out."""
-    first = certify(counts, terms, grouping)
-    release = certify(counts, terms, grouping, first.failing_groups)
+    release = without_failing(counts, [promise], grouping)
     assert release.is_certified
-    return release
+    return release.shown
 
 
 def linked_values(releases, min_records):
@@ -90,12 +89,10 @@ def linked_values(releases, min_records):
     return left, int((linkage.linked_of >= 0).sum())
 
 
-def loosened(terms, extra):
-    """Terms whose allowances are too large; the constructor would refuse them."""
-    broken = CertificateTerms(
-        terms.membership, terms.allowances, terms.ell, terms.releases, terms.min_records
-    )
-    object.__setattr__(broken, "allowances", terms.allowances + extra)
+def loosened(promise, extra):
+    """A promise whose allowances are too large; the constructor would refuse them."""
+    broken = Values(promise.witnesses, promise.allowances, promise.ell, promise.releases, promise.min_records)
+    object.__setattr__(broken, "allowances", promise.allowances + extra)
     return broken
 
 
@@ -104,18 +101,18 @@ def test_certified_releases_link_to_ell(min_records):
     rng = np.random.default_rng(51 + min_records)
     n_linked = n_tight = n_published = 0
     for _ in range(150):
-        terms = random_terms(rng, min_records=min_records)
+        promise = random_promise(rng, min_records=min_records)
         tables, releases = [], []
-        for owner in range(terms.releases):
-            tables.append(adversarial_table(rng, terms, owner, tables))
+        for owner in range(promise.releases):
+            tables.append(adversarial_table(rng, promise, owner, tables))
             releases.append(
-                suppressed_until_certified(tables[-1], terms, random_grouping(rng, terms.n_classes))
+                suppressed_until_certified(tables[-1], promise, random_grouping(rng, len(promise.witnesses)))
             )
             n_published += releases[-1].n_published
         left, n_people = linked_values(releases, min_records)
-        assert (left >= terms.ell).all()
+        assert (left >= promise.ell).all()
         n_linked += n_people
-        n_tight += int((left == terms.ell).sum())
+        n_tight += int((left == promise.ell).sum())
     # Not an empty promise: many were linked, and many just to ell.
     assert n_linked > 50_000
     assert n_tight > 12_000
@@ -126,15 +123,15 @@ def test_an_allowance_one_too_large_is_found_out(min_records):
     rng = np.random.default_rng(61)
     n_found = 0
     for _ in range(60):
-        terms = random_terms(rng, min_records=min_records)
-        broken = loosened(terms, 1)
+        promise = random_promise(rng, min_records=min_records)
+        broken = loosened(promise, 1)
         tables, releases = [], []
-        for owner in range(terms.releases):
+        for owner in range(promise.releases):
             tables.append(adversarial_table(rng, broken, owner, tables))
             releases.append(
-                suppressed_until_certified(tables[-1], broken, random_grouping(rng, terms.n_classes))
+                suppressed_until_certified(tables[-1], broken, random_grouping(rng, len(promise.witnesses)))
             )
-        n_found += int((linked_values(releases, min_records)[0] < terms.ell).sum())
+        n_found += int((linked_values(releases, min_records)[0] < promise.ell).sum())
     assert n_found > 500
 
 
@@ -143,18 +140,18 @@ def test_classes_without_a_record_must_be_asked_too():
     rng = np.random.default_rng(71)
     n_found = 0
     for _ in range(40):
-        terms = random_terms(rng)
+        promise = random_promise(rng)
         tables, releases = [], []
-        for owner in range(terms.releases):
-            counts = adversarial_table(rng, terms, owner, tables)
+        for owner in range(promise.releases):
+            counts = adversarial_table(rng, promise, owner, tables)
             tables.append(counts)
-            grouping = random_grouping(rng, terms.n_classes)
-            certificate = certify(counts, terms, grouping)
+            grouping = random_grouping(rng, len(promise.witnesses))
+            certificate = certify([promise], Shown.of(counts, grouping))
             is_checked = certificate.fails & counts.any(axis=1)
             failing = np.zeros(grouping.n_classes, dtype=bool)
             failing[grouping.class_of[is_checked]] = True
-            releases.append(certify(counts, terms, grouping, failing))
-        n_found += int((linked_values(releases, 1)[0] < terms.ell).sum())
+            releases.append(Shown.of(counts, grouping, failing))
+        n_found += int((linked_values(releases, 1)[0] < promise.ell).sum())
     assert n_found > 10
 
 
@@ -164,17 +161,17 @@ def test_releases_of_any_owners_whose_classes_move_link_to_ell(choose):
     n_linked = n_merged = 0
     tree = halved(12, 20)
     for _ in range(12):
-        terms = random_terms(rng, 240, min_records=int(rng.integers(1, 3)))
+        promise = random_promise(rng, 240, min_records=int(rng.integers(1, 3)))
         tables, releases = [], []
-        for owner in range(terms.releases):
-            tables.append(adversarial_table(rng, terms, owner, tables))
-            releases.append(choose(tables[-1], terms, tree, rng))
+        for owner in range(promise.releases):
+            tables.append(adversarial_table(rng, promise, owner, tables))
+            releases.append(choose(tables[-1], [promise], tree, rng).shown)
             sizes = np.bincount(releases[-1].grouping.class_of)
-            n_merged += sizes[releases[-1].published & (sizes > 1)].sum()
+            n_merged += sizes[releases[-1].has_records & (sizes > 1)].sum()
         # One of them in other classes than its owner would choose: whatever is certified may be mixed.
-        releases[0] = suppressed_until_certified(tables[0], terms, random_grouping(rng, 240))
-        left, n_people = linked_values(releases, terms.min_records)
-        assert (left >= terms.ell).all()
+        releases[0] = suppressed_until_certified(tables[0], promise, random_grouping(rng, 240))
+        left, n_people = linked_values(releases, promise.min_records)
+        assert (left >= promise.ell).all()
         n_linked += n_people
     assert n_linked > 500
     assert n_merged > 200
@@ -185,28 +182,28 @@ def test_every_subset_of_what_a_ledger_admits_links_to_ell(min_records):
     rng = np.random.default_rng(91 + min_records)
     n_admitted = n_refused = n_tight = 0
     for _ in range(60):
-        terms = random_terms(rng, 30, most_values=12, min_records=min_records)
-        state = LedgerState.empty(terms)
+        promise = random_promise(rng, 30, most_values=12, min_records=min_records)
+        state = LedgerState.empty([promise])
         tables, admitted = [], []
         for owner in range(12):
-            counts = adversarial_table(rng, terms, owner, tables)
+            counts = adversarial_table(rng, promise, owner, tables)
             tables.append(counts)
-            grouping = random_grouping(rng, terms.n_classes)
+            grouping = random_grouping(rng, len(promise.witnesses))
             # Either certified for the plan, or just what the ledger has left.
-            left = state.terms_left() if rng.random() < 0.5 else terms
-            release = certify(counts, terms, grouping, certify(counts, left, grouping).failing_groups)
-            if not state.admits(release.missed):
+            left = state.left() if rng.random() < 0.5 else [promise]
+            release = without_failing(counts, left, grouping).shown
+            if not state.admits(release):
                 n_refused += 1
                 continue
-            state = state.admit(release.missed)
+            state = state.admit(release)
             admitted.append(release)
         n_admitted += len(admitted)
         admitted = admitted[:7]
         for size in range(1, len(admitted) + 1):
             for subset in combinations(admitted, size):
                 values, _ = linked_values(subset, min_records)
-                assert (values >= terms.ell).all()
-                n_tight += int((values == terms.ell).sum())
+                assert (values >= promise.ell).all()
+                n_tight += int((values == promise.ell).sum())
     assert n_admitted > 300
     assert n_refused > 20
     assert n_tight > 1000
@@ -216,15 +213,14 @@ def test_a_ledger_that_looks_at_each_release_alone_is_found_out():
     rng = np.random.default_rng(101)
     n_found = 0
     for _ in range(40):
-        terms = random_terms(rng, 60, most_values=12)
+        promise = random_promise(rng, 60, most_values=12)
         tables, admitted = [], []
         for owner in range(6):
-            tables.append(adversarial_table(rng, terms, owner, tables))
-            release = certify(tables[-1], terms)
-            release = certify(tables[-1], terms, suppressed=release.failing_groups)
-            if LedgerState.empty(terms).admits(release.missed):  # forgets what was admitted before
+            tables.append(adversarial_table(rng, promise, owner, tables))
+            release = without_failing(tables[-1], [promise]).shown
+            if LedgerState.empty([promise]).admits(release):  # forgets what was admitted before
                 admitted.append(release)
-        n_found += int((linked_values(admitted, 1)[0] < terms.ell).sum())
+        n_found += int((linked_values(admitted, 1)[0] < promise.ell).sum())
     assert n_found > 20
 
 
@@ -235,7 +231,7 @@ def test_no_distribution_is_needed(owners):
     n_classes, n_values = 100, 8
     shares = rng.dirichlet(np.full(n_values, 5.0), n_classes)
     membership = shares >= np.partition(shares, -6, axis=1)[:, -6:-5]
-    terms = CertificateTerms(membership, np.full(n_classes, 1), 4, 2)
+    promise = Values(membership, np.full(n_classes, 1), 4, 2)
     tree = halved(n_classes)
 
     def table():
@@ -252,9 +248,9 @@ def test_no_distribution_is_needed(owners):
         tables = [table(), table()]
         if owners == "copies":
             tables[1] = tables[0]
-        releases = [moved(counts, terms, tree, rng) for counts in tables]
+        releases = [moved(counts, [promise], tree, rng).shown for counts in tables]
         n_published += [release.n_published for release in releases]
         left, n_people = linked_values(releases, 1)
         assert n_people
-        assert (left >= terms.ell).all()
+        assert (left >= promise.ell).all()
     assert np.mean(n_published) > 2

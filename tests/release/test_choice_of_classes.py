@@ -13,13 +13,14 @@ from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_row
 
 import elldelta as ed
 from elldelta.core.box_tree import BoxTree
-from elldelta.core.certificate import LATER
 from elldelta.core.moving import Moving, decoy_heights
+from elldelta.core.promises import LATER
 from elldelta.engines.duckdb import connect
 from elldelta.errors import ParameterError, RefusedError
 from elldelta.files import PrivateKey, canonical_json
 from elldelta.model import count
 from elldelta.plan.classes import Boxes
+from elldelta.plan.columns import ColumnPlan
 from elldelta.plan.plan import Plan
 from elldelta.release import manifest_path
 from elldelta.release.publishable import Coins, publishable
@@ -30,15 +31,11 @@ VALUES = tuple(f"v{number:02}" for number in range(12))
 FIXED = Plan(
     schema=Schema((Column("ward", Categories(("A", "B"))),), Column("disease", Categories(VALUES))),
     classes=Boxes(BoxTree([0, -1, -1], [0, 0, 0], (2,))),
-    ell=2,
+    columns=(ColumnPlan(2, 0.01, None, (tuple(range(12)),) * 2, ((1 / 24,) * 12,) * 2),),
     delta=0.01,
     releases=1,
     records=12,
-    failure_upper=0.01,
     kind="certified",
-    witnesses=(tuple(range(12)),) * 2,
-    witness_cells=((1 / 24,) * 12,) * 2,
-    p=None,
     min_records=1,
     model_digest="sha256:" + "0" * 64,
     k=2,
@@ -66,7 +63,7 @@ def decoys(plan, announced, key=KEY):
 def test_a_ward_whose_people_share_a_value_is_refused_and_no_way_out_is_offered():
     with pytest.raises(RefusedError) as refusal:
         ed.release(SHARED, FIXED)
-    assert refusal.value.found == "Of 2 classes 1 show too few values."
+    assert refusal.value.found == "1 of 2 classes show too few values of 'disease'."
     assert "announced beforehand" in refusal.value.remedy
     assert not any(word in str(refusal.value) for word in ("v10", "B", "merge", "another plan", "leave"))
     assert ed.release(APART, FIXED).manifest.classes_published == 2
@@ -98,12 +95,12 @@ def counted(table):
 def test_decoys_are_always_drawn_and_never_chosen():
     """Of two wards that pass, one is a decoy in 1 - 0.95^2 of cases: 39 of 400, deviation 6."""
     table, coins = counted(APART), [Coins(KEY.secret_for(DECOYS), name) for name in NAMES]
-    merged = [publishable(table, MOVING, coins=own).certificate.n_published == 1 for own in coins]
+    merged = [publishable(table, MOVING, coins=own).shown.n_published == 1 for own in coins]
     assert 15 <= sum(merged) <= 63
     assert merged == [bool(decoys(MOVING, name).any()) for name in NAMES]
     assert merged != [bool(decoys(MOVING, name, PrivateKey.create()).any()) for name in NAMES]
     failing = counted(SHARED)
-    assert all(publishable(failing, MOVING, coins=own).certificate.n_published == 1 for own in coins)
+    assert all(publishable(failing, MOVING, coins=own).shown.n_published == 1 for own in coins)
 
 
 def test_the_largest_factor_is_that_of_the_root():
@@ -131,7 +128,7 @@ def test_fewer_records_than_k_do_not_pass():
     few = replace(FIXED, k=3)
     with pytest.raises(RefusedError) as refusal:
         ed.release(APART, few)
-    assert refusal.value.found == "Of 2 classes 1 hold fewer than 3 records."
+    assert refusal.value.found == "1 of 2 classes hold fewer than 3 records."
     assert ed.release(APART, few, leave_out=True).manifest.records_left_out == 2
     moves = replace(MOVING, k=3)
     for name in ("a", "b", "c"):

@@ -45,7 +45,7 @@ def test_linked_releases_stay_near_what_the_plan_says(plan):
     shown = [counts_of(release, plan) for release in releases]
     domain = list(plan.schema.sensitive.domain.values)
     order = [domain.index(value) for value in shown[0][1]]
-    references = np.array(plan.closeness.references)[:, order]
+    references = np.array(plan.columns[0].closeness.references)[:, order]
     own = references[plan.class_of(np.arange(plan.schema.n_combinations))]
     public = own / own.sum(axis=1, keepdims=True)
     for one, other in combinations(shown, 2):

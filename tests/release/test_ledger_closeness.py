@@ -8,9 +8,8 @@ import pytest
 from tests.oracles import closeness as oracle
 
 import elldelta as ed
-from elldelta.core.certificate import certify_shown
-from elldelta.core.closeness import ClosenessTerms, SmallestShares
-from elldelta.core.partition import Partition
+from elldelta.core.closeness import SmallestShares
+from elldelta.core.promises import Close, Shown, certify
 from elldelta.ledger import Ledger, check_line, verify_ledger
 from elldelta.release import open_published
 
@@ -40,36 +39,34 @@ def story(tmp_path_factory):
 
 def test_more_releases_than_planned_are_admitted_and_all_stay_close(story):
     plan, path, releases = story
-    chain = verify_ledger(path, plan_digest=plan.digest, terms=plan.terms)
+    chain = verify_ledger(path, plan_digest=plan.digest, promises=plan.promises)
     assert chain.n_releases == 6 > plan.releases
     audited = ed.audit(releases, closeness_to=plan)
     assert audited.holds
     assert audited.closeness.distance <= audited.closeness.bound <= 0.15
     # The ledger knows the same bound.
-    left = chain.state(plan.terms).closeness_left
-    nothing = np.zeros((1, 5), dtype=np.int64), Partition.single(plan.n_classes)
-    assert left.distances_upper(*nothing).max() == pytest.approx(audited.closeness.bound, abs=1e-9)
+    close, _ = chain.state(plan.promises).left()
+    assert close.distances_upper(close.nobody).max() == pytest.approx(audited.closeness.bound, abs=1e-9)
 
 
 def test_every_release_in_it_passes_its_certificate_and_its_line_says_what_it_shows(story):
     plan, path, releases = story
-    chain = verify_ledger(path, plan_digest=plan.digest, terms=plan.terms)
+    chain = verify_ledger(path, plan_digest=plan.digest, promises=plan.promises)
     for entry, release in zip(chain.active, releases, strict=True):
         published = open_published(release)
-        assert certify_shown(published.counts, plan.terms, published.grouping).is_certified
+        assert certify(plan.promises, Shown(published.counts, published.grouping)).is_certified
         assert entry.certified
         assert check_line(chain, published, entry.hash, entry.owner, plan, "It") == entry
 
 
-def test_a_limit_for_the_release_alone_is_asked_besides():
-    terms = ClosenessTerms(
-        np.array([[1, 1]]), Fraction(2, 5), SmallestShares(np.array([[1, 1]]), np.array([[4, 1]]))
-    )
-    both = ClosenessTerms(terms.references, terms.limit, terms.smallest, Fraction(1, 10))
-    alone = Partition([0])
+def test_a_limit_for_the_release_alone_is_one_more_promise():
+    beside = SmallestShares(np.array([[1, 1]]), np.array([[4, 1]]))
+    linked = Close(np.array([[1, 1]]), Fraction(2, 5), smallest=beside)
+    alone = Close(np.array([[1, 1]]), Fraction(1, 10))
     for counts in ([6, 4], [61, 39], [40, 60], [39, 61], [35, 65], [34, 66]):
-        table = np.array([counts])
+        shown = Shown.of([counts])
         far = oracle.furthest_set(oracle.shares(counts), oracle.shares([1, 1]))
         together = Fraction(1, 4) + max(Fraction(0), Fraction(1, 2) - oracle.shares(counts)[1])
-        assert terms.is_too_far(table, alone)[0] == (together > Fraction(2, 5))
-        assert both.is_too_far(table, alone)[0] == (together > Fraction(2, 5) or far > Fraction(1, 10))
+        is_far = together > Fraction(2, 5)
+        assert certify([linked], shown).fails[0] == is_far
+        assert certify([linked, alone], shown).fails[0] == (is_far or far > Fraction(1, 10))

@@ -249,7 +249,7 @@ def test_groups_of_like_values_count_in_the_column_that_has_them(past):
     assert Plan.from_dict(plan.to_dict()) == plan
     assert "at least 3 groups of values of 'disease+stage'" in plan.promise
     names = [value.split(" + ")[0] for value in schema.sensitive.domain.values]
-    assert all(len({names[value] for value in values}) == len(values) for values in plan.witnesses)
+    assert all(len({names[value] for value in values}) == len(values) for values in plan.columns[0].witnesses)
     made = [ed.release(drawn(np.random.default_rng(seed)), plan, leave_out=True) for seed in (1, 2)]
     assert all(ed.verify(each, plan).is_certified for each in made)
     assert made[0].manifest.diversity <= 6
@@ -280,7 +280,7 @@ def test_a_ledger_takes_releases_that_fit_in_every_column_and_leave_their_promis
         to = tmp_path / f"{number}.parquet"
         ed.release(drawn(rng), plan, to=to, ledger=book, leave_out=True)
         shown.append(to)
-    told = verify_ledger(ledger, plan_digest=plan.digest, terms=plan.all_terms).to_dict()
+    told = verify_ledger(ledger, plan_digest=plan.digest, promises=plan.promises).to_dict()
     assert [column["name"] for column in told["columns"]] == ["disease", "income"]
     audit = ed.audit(shown)
     assert audit.diversity_min_any >= 3
@@ -358,7 +358,7 @@ def test_columns_of_people_who_move_have_witnesses_in_common(moving, tmp_path):
         ed.release(drawn(rng), moving, to=to, ledger=book, leave_out=True)
         tables.append(pd.read_parquet(to))
     told = verify_ledger(
-        tmp_path / "releases.ledger", plan_digest=moving.digest, terms=moving.all_terms
+        tmp_path / "releases.ledger", plan_digest=moving.digest, promises=moving.promises
     ).promise
     assert "also if they move" in told
     for column, ell in (("disease", 3), ("income", 2)):

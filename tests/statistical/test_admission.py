@@ -13,9 +13,8 @@ import pytest
 from scipy.stats import binom
 
 import elldelta as ed
-from elldelta.core.certificate import missing_witnesses
 from elldelta.core.ledger_state import LedgerState
-from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model
 from elldelta.schema.domains import Categories, Integers
@@ -42,19 +41,17 @@ def make_model():
 
 def n_failures(plan, probabilities, n_records, rng):
     """Trials in which not all of t owners are admitted."""
-    terms, grouping = plan.terms, Partition(np.arange(plan.n_classes))
-    shape = terms.membership.shape
     failures = 0
     for _ in range(N_TRIALS):
-        state = LedgerState.empty(terms)
+        state = LedgerState.empty(plan.promises)
         for _ in range(plan.releases):
-            counts = rng.multinomial(n_records, probabilities.ravel()).reshape(shape)
-            shown = np.count_nonzero(counts, axis=1)
-            missed = missing_witnesses(counts, terms, grouping)
-            if (shown[shown > 0] < plan.ell).any() or not state.admits(missed):
+            counts = rng.multinomial(n_records, probabilities.ravel()).reshape(probabilities.shape)
+            shown, diversities = Shown.of(counts), np.count_nonzero(counts, axis=1)
+            is_diverse = (diversities[diversities > 0] >= plan.columns[0].ell).all()
+            if not is_diverse or not state.admits(shown):
                 failures += 1
                 break
-            state = state.admit(missed)
+            state = state.admit(shown)
     return failures
 
 

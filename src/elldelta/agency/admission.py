@@ -14,6 +14,8 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from elldelta.agency.linking import as_published, check_linkage
 from elldelta.agency.series import known_update, withheld_by
 from elldelta.audit.overlay import Overlay
@@ -23,11 +25,12 @@ from elldelta.core.differencing import isolate
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import grouping_from_merged
+from elldelta.core.promises import Shown
 from elldelta.errors import FileError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.ledger import (
     LedgerHeader,
-    Standing,
+    LedgerSnapshot,
     admit,
     check_owner,
     check_plan,
@@ -40,13 +43,12 @@ from elldelta.ledger import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from elldelta.agency.registration import ValidatedRelease
     from elldelta.core.differencing import Isolated
+    from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
-    from elldelta.core.several import AnyState
     from elldelta.ledger import Admission, LedgerChain, LedgerEntry
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
@@ -129,7 +131,7 @@ class PlanState:
     plan: Plan
     n_lines: int
     head: str
-    ledger: AnyState
+    ledger: LedgerState
     linked: Mapping[int, tuple[LinkedState, ...]] = field(default_factory=dict)
     shares: tuple[SmallestShares, ...] | None = None
     is_living: bool = False
@@ -163,7 +165,7 @@ class PlanState:
             n: tuple(LinkedState.empty(*shape, n) for shape in shapes) for n in min_records if n != SHARES
         }
         shares = tuple(SmallestShares.none(*shape) for shape in shapes) if SHARES in min_records else None
-        known = chain.state(plan.all_terms)
+        known = chain.state(plan.promises)
         state = cls(plan, chain.n_lines, chain.head, known, linked, shares=shares, is_living=chain.is_living)
         if min_records and counts_of is not None:
             for entry in chain.active:
@@ -255,21 +257,21 @@ def check_registration(
             "shows is not bounded.",
             remedy="Publish under the plan that the others use.",
         )
-    withheld = withheld_by(release, context.series) if revision is not None else ()
+    left_out = np.zeros(grouping.n_classes, dtype=np.bool_)
+    if revision is not None:
+        left_out[grouping.class_of[list(withheld_by(release, context.series))]] = True
     last = context.series[0].entry if context.series else None
     admission = admit(
-        Standing(
+        LedgerSnapshot(
             context.plan_state.ledger,
             context.plan_state.n_lines,
             context.plan_state.head,
             context.known,
             last,
         ),
-        grouping,
-        release.counts,
+        Shown(release.counts, grouping, left_out),
         owner=owner,
         content_digest=release.content_digest,
-        suppressed=withheld,
         revision=revision,
         nonce=nonce,
     )
@@ -290,7 +292,7 @@ def linked_numbers(plans: Collection[Plan]) -> frozenset[int]:
     """What states must know of each other: records with which a value counts, and `SHARES` for closeness."""
     if len(plans) < 2:
         return frozenset()
-    is_close = any(face.closeness is not None for plan in plans for face in plan.faces)
+    is_close = any(plan.promises_closeness for plan in plans)
     return frozenset({*(plan.min_records for plan in plans), *([SHARES] if is_close else [])})
 
 
@@ -328,13 +330,13 @@ def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
     chain = parse_chain(ledger_export(plan, lines), _LEDGER)
     if chain.tail or not chain.ends_in_newline:
         raise damaged(_LEDGER, chain.n_lines + 1)
-    check_plan(chain, plan.digest, plan.all_terms, _LEDGER)
+    check_plan(chain, plan.digest, plan.promises, _LEDGER)
     return chain
 
 
 def ledger_export(plan: Plan, lines: Iterable[bytes]) -> bytes:
     """The ledger of a plan as a file that `elldelta ledger verify` reads."""
-    return first_line(LedgerHeader.of(plan.digest, plan.all_terms)) + b"".join(lines)
+    return first_line(LedgerHeader.of(plan.digest, plan.promises)) + b"".join(lines)
 
 
 def check_subtraction(
@@ -354,8 +356,8 @@ def check_subtraction(
         if below:
             raise RefusedError(
                 "Subtracted from a release that is published, or yours, this one may isolate people.",
-                found=f"Their classes differ, and so many differences with fewer than {ell} values"
-                f"{plan.all_terms.parts[place].of_column} remain, if the people of the classes that are "
+                found=f"Their classes differ, and so many differences with fewer than {ell} values of "
+                f"{plan.schema.sensitive_names[place]!r} remain, if the people of the classes that are "
                 f"subtracted are in both: {len(below)}.",
                 remedy="Publish the same people under one plan with fixed classes only.",
             )
@@ -414,7 +416,7 @@ def _side_by_side(
 
 def _read_line(plan: Plan, line: bytes) -> tuple[str, LedgerEntry | None]:
     try:
-        return parse_line(line, LedgerHeader.of(plan.digest, plan.all_terms), _LEDGER)
+        return parse_line(line, LedgerHeader.of(plan.digest, plan.promises), _LEDGER)
     except FileError as problem:
         raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import LATER
-from elldelta.core.closeness import ClosenessTerms, SmallestShares
+from elldelta.core.closeness import SmallestShares
 from elldelta.core.linked_state import least_left
 from elldelta.core.partition import Partition
+from elldelta.core.promises import LATER, Close, Shown
 from elldelta.errors import RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.plan.common_cells import common_cells
@@ -52,8 +52,7 @@ def check_linkage(
     laid = list(zip(states, class_of, strict=True))
     for place, shown in enumerate(plan.schema.by_column(counts)):
         _check_values(plan, place, grouping, shown, rows, laid)
-        if any(state.plan.faces[place].closeness is not None for state in states):
-            _check_closeness(plan, place, grouping, shown, rows, laid)
+        _check_closeness(plan, place, grouping, shown, rows, laid)
 
 
 def _check_values(
@@ -81,7 +80,7 @@ def _check_values(
         )
         failing = np.flatnonzero((left >= 0) & (left < ell))
         if failing.size:
-            words = f"{ell} values{plan.all_terms.parts[place].of_column}"
+            words = f"{ell} values of {plan.schema.sensitive_names[place]!r}"
             raise _below(plan, grouping, rows[failing], left[failing], words)
 
 
@@ -103,22 +102,22 @@ def _check_closeness(
     for state, class_of in laid:
         if state.shares is not None:
             smallest = smallest.smaller(state.shares[place].at(class_of))
-    there = counts[rows].any(axis=1)
+    shown = Shown(counts[rows], cells)
     for state, class_of in laid:
-        terms = state.plan.all_terms.parts[place].closeness
-        if terms is None:
+        near = state.plan.columns[place].closeness
+        if near is None:
             continue
-        asked = there
+        asked = shown.has_records
         if state.plan.digest != plan.digest:
-            asked = there & state.linked[state.plan.min_records][place].shown[class_of].any(axis=1)
-        limit = terms.limit * state.plan.releases
-        far = ClosenessTerms(terms.references[class_of], limit, smallest).is_too_far(counts[rows], cells)
+            asked = asked & state.linked[state.plan.min_records][place].shown[class_of].any(axis=1)
+        references = near.promise(state.plan.n_classes, 1).references[class_of]
+        far = Close(references, near.exact_limit, smallest=smallest).violation(shown) > 0
         failing = np.unique(rows[far & asked])
         if failing.size:
             raise RefusedError(
                 "Linked with what is registered already, the release could lead further away from what a "
-                f"plan says{plan.all_terms.parts[place].of_column} than was promised.",
-                found=f"{failing.size} of its classes, with the {float(limit):g} of plan "
+                f"plan says of {plan.schema.sensitive_names[place]!r} than was promised.",
+                found=f"{failing.size} of its classes, with the {near.limit:g} of plan "
                 f"{state.plan.digest[:15]}: {_named(plan, grouping, failing.tolist())}.",
                 remedy=LATER,
             )

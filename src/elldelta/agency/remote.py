@@ -204,7 +204,7 @@ def fetch_ledger(
             remedy="Tell the agency, and keep the ledger that you have.",
         )
     if known is not None:
-        check_plan(chain, known.digest, known.all_terms, source)
+        check_plan(chain, known.digest, known.promises, source)
     with AtomicFiles(overwrite=overwrite) as files:
         files.stage(output).write_bytes(content)
     return chain

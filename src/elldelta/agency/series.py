@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.admission import Registered
     from elldelta.agency.registration import ValidatedRelease
-    from elldelta.core.several import AnyState
+    from elldelta.core.ledger_state import LedgerState
     from elldelta.ledger import LedgerEntry
 
 
@@ -66,7 +66,7 @@ def changes_of(revision: Revision) -> dict[str, int]:
     }
 
 
-def known_update(known: LedgerEntry, revision: Revision, state: AnyState) -> Admission:
+def known_update(known: LedgerEntry, revision: Revision, state: LedgerState) -> Admission:
     """The answer to an update whose content is registered: the same one again, or nothing has changed."""
     if known.update is not None and known.update.state == revision.state:
         return Admission(known, state, b"")

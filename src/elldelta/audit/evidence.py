@@ -135,7 +135,7 @@ def evidence(
     read: dict[str, Any] = {"csv_format": csv_format, "engine": engine, "progress": progress}
     opened = [open_published(item, **read) for item in items]
     verified = [verify_published(item, known) for item in opened]
-    is_near = any(column.closeness is not None for column in known.faces)
+    is_near = known.promises_closeness
     linked = audit(  # the strictest promise of all these releases counts, so no ell is named
         [*published, *items],
         closeness_to=known if is_near else None,
@@ -300,7 +300,6 @@ def _plan_part(plan: Plan, files: Sequence[Path], *, is_checked: bool) -> dict[s
         "signed": is_checked,
         "signature_unchecked": not is_checked and signature_path(files[0]).exists(),
         "values": plan.schema.n_values,
-        "closeness": None if plan.closeness is None else plan.closeness.limit,
     }
 
 
@@ -375,7 +374,7 @@ def _linked_part(found: Audit) -> dict[str, Any]:
 
 
 def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Published]) -> dict[str, Any]:
-    chain = verify_ledger(path, plan_digest=plan.digest, terms=plan.all_terms)
+    chain = verify_ledger(path, plan_digest=plan.digest, promises=plan.promises)
     held = {entry.content_digest for entry in chain.active}
     missing = [item.name for item in releases if item.manifest.content_digest not in held]
     if missing:

@@ -106,7 +106,7 @@ class ClosenessLimit:
         is_path = isinstance(reference, str | os.PathLike)
         if isinstance(reference, Plan) or (is_path and Path(reference).suffix == ".json"):
             plan = loaded(reference, Plan, read_plan)
-            near = [column.closeness for column in plan.faces if column.closeness is not None]
+            near = [column.closeness for column in plan.columns if column.closeness is not None]
             if not near:
                 raise ParameterError(
                     "The plan says nothing that shares could be close to.",
@@ -130,12 +130,12 @@ class ClosenessLimit:
 
     def for_column(self, place: int) -> ClosenessLimit | None:
         """The same for one of several sensitive columns: its own promise, or None if there is none."""
-        if self.plan is None or not self.plan.also:
+        if self.plan is None or len(self.plan.columns) == 1:
             return self
-        column = self.plan.faces[place]
-        if column.closeness is None:
+        near = self.plan.columns[place].closeness
+        if near is None:
             return None
-        return replace(self, allowed=column.closeness.exact_limit, plan=column)
+        return replace(self, allowed=near.exact_limit, plan=self.plan.for_column(place))
 
     @property
     def words(self) -> str:
@@ -318,10 +318,10 @@ def references(
         bases, row_of = np.unique(overlay.bases, return_inverse=True)
         empty = np.zeros((len(bases), len(overlay.values)), dtype=np.int64)
         *cells, laid = distinct_cells([*releases, ReleasedCounts.from_rows(row_of.reshape(-1), empty)])
-        references = limit.plan.terms.closeness
-        if references is None:
+        near = limit.plan.columns[0].closeness
+        if near is None:
             raise InternalError("A plan without references was to be compared with.")
-        weights = overlay.by_value(references.references[bases])
+        weights = overlay.by_value(near.promise(limit.plan.n_classes, 1).references[bases])
         return cells, laid.partition.class_of.astype(np.int64), weights
     cells = distinct_cells(releases)
     n_cells = cells[0].partition.n_quasi_identifiers
@@ -414,9 +414,10 @@ def _masses(
             tables.append(smoothed(past, overall))
         return tables
     each = reference_shares(weights)
-    if against.plan is not None and against.plan.closeness is not None:
+    near = None if against.plan is None else against.plan.columns[0].closeness
+    if near is not None:
         bases = np.unique(overlay.bases)
-        each = each * np.maximum(np.array(against.plan.closeness.masses)[bases], 1e-12)[:, np.newaxis]
+        each = each * np.maximum(np.array(near.masses)[bases], 1e-12)[:, np.newaxis]
     found = []
     for release in cells:
         table = np.zeros(release.counts.shape, dtype=np.float64)

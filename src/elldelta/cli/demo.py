@@ -208,8 +208,9 @@ def _largest_shares(
     columns = [
         column.encode(people.column(column.name).combine_chunks()) for column in schema.quasi_identifiers
     ]
-    assert plan.closeness is not None  # noqa: S101 (it was asked for)
-    public = plan.closeness.shares.max(axis=1)[plan.class_of(schema.ranks_of_columns(columns))]
+    [column] = plan.columns
+    assert column.closeness is not None  # noqa: S101 (it was asked for)
+    public = column.closeness.shares.max(axis=1)[plan.class_of(schema.ranks_of_columns(columns))]
     found = {"before": public.tolist()}
     for name, releases in (("without", alone), ("with_plan", close)):
         overlay = ReleaseReader(columns=schema, engine=engine).gather(releases, people)

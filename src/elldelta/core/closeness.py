@@ -11,7 +11,7 @@ every set of values the linked records and the plan differ by at most E. Everyth
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import TYPE_CHECKING
@@ -85,8 +85,10 @@ def linked_excess(reference: Sequence[int], tables: Sequence[Sequence[int]]) -> 
     total = sum(map(int, reference))
     rows = [[Fraction(int(n), sum(map(int, row))) for n in row] for row in tables if any(row)]
     least = [min((row[value] for row in rows), default=Fraction(1)) for value in range(len(reference))]
-    lacking = (Fraction(int(weight), total) - share for weight, share in zip(reference, least, strict=True))
-    return sum((max(Fraction(0), short) for short in lacking), Fraction(0))
+    shortfalls = (
+        Fraction(int(weight), total) - share for weight, share in zip(reference, least, strict=True)
+    )
+    return sum((max(Fraction(0), short) for short in shortfalls), Fraction(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +119,13 @@ class SmallestShares:
         """Before the first release."""
         ones = np.ones((n_classes, n_values), dtype=np.int64)
         return cls(ones, ones)
+
+    def row(self, base: int) -> list[Fraction]:
+        """The shares of one base class, exactly."""
+        return [
+            Fraction(n, size)
+            for n, size in zip(self.counts[base].tolist(), self.sizes[base].tolist(), strict=True)
+        ]
 
     def at(self, classes: NDArray[np.int64]) -> SmallestShares:
         """The same for cells that lie in these base classes."""
@@ -154,107 +163,54 @@ class SmallestShares:
         return SmallestShares(counts, sizes)
 
 
-@dataclass(frozen=True, eq=False)
-class ClosenessTerms:
-    """How close to the references a release must stay.
+def distances_upper(
+    references: NDArray[np.int64],
+    shown: NDArray[np.int64],
+    grouping: Partition,
+    smallest: SmallestShares | None = None,
+) -> NDArray[np.float64]:
+    """E of every base class, at most a rounding error too large.
 
-    Attributes:
-        references: Whole numbers in proportion to pi_c, R x |S|, read-only; each row has a sum of its own.
-        limit: The largest E in any base class. For t releases that are each checked alone it is T / t.
-        smallest: What other releases have shown already, if E is about all of them together (a ledger).
-        alone: A smaller limit for the release by itself, whatever others have shown; None if there is none.
+    Without other releases it is TV(f(C), pi_c). A published class without a record adds nothing.
+
+    Args:
+        references: Whole numbers in proportion to pi_c, R x |S|.
+        shown: Records by published class and value, zero where records are left out.
+        grouping: The published class of every base class.
+        smallest: What other releases have shown.
     """
+    sizes = shown.sum(axis=1)
+    found = np.empty(len(references))
+    for rows in _blocks(*references.shape):
+        groups = grouping.class_of[rows]
+        table, size = shown[groups], sizes[groups][:, np.newaxis]
+        weights = references[rows]
+        shares = weights / weights.sum(axis=1, keepdims=True)
+        short = np.where(size > 0, shares - table / np.maximum(1, size), 0.0)
+        if smallest is not None:
+            short = np.maximum(short, shares - smallest.counts[rows] / smallest.sizes[rows])
+        found[rows] = np.maximum(0.0, short).sum(axis=1)
+    return np.minimum(1.0, found + rounding(references.shape[1]))
 
-    references: NDArray[np.int64]
-    limit: Fraction
-    smallest: SmallestShares | None = None
-    alone: Fraction | None = None
 
-    def __post_init__(self) -> None:
-        references = as_count_table(self.references)
-        if (references.sum(axis=1) < 1).any() or int(references.max()) > LARGEST_REFERENCE:
-            raise ParameterError(
-                f"A reference needs whole numbers up to {LARGEST_REFERENCE}, not all of them 0, "
-                "for every base class.",
-                found=f"{int((references.sum(axis=1) < 1).sum())} of {len(references)} have only zeros.",
-            )
-        if self.smallest is not None and self.smallest.counts.shape != references.shape:
-            raise ParameterError(
-                "References and smallest shares are about other classes or values.",
-                found=f"Shapes {references.shape} and {self.smallest.counts.shape}.",
-            )
-        references.setflags(write=False)
-        object.__setattr__(self, "references", references)
-        object.__setattr__(self, "limit", as_limit(self.limit))
+def rounding(n_values: int) -> float:
+    """How far a sum of |S| shares in floating point can be from the exact one."""
+    # Each of |S| differences is wrong by at most 3 units of 2^-53, their sum, which is at most 1, by |S|.
+    return float(n_values + 8) * 2.0**-50
 
-    @property
-    def shares(self) -> NDArray[np.float64]:
-        """pi_c, R x |S|."""
-        shares: NDArray[np.float64] = self.references / self.references.sum(axis=1, keepdims=True)
-        return shares
 
-    @property
-    def used(self) -> NDArray[np.float64]:
-        """What releases before have used up, R x |S|: (pi_c - the smallest share)^+, up to rounding."""
-        if self.smallest is None:
-            return np.zeros(self.references.shape)
-        return np.maximum(0.0, self.shares - self.smallest.counts / self.smallest.sizes)
-
-    def with_others(self, smallest: SmallestShares, limit: Fraction) -> ClosenessTerms:
-        """What the next release must keep so that all of them together stay within a limit."""
-        return replace(self, smallest=smallest, limit=limit)
-
-    def distances_upper(self, shown: NDArray[np.int64], grouping: Partition) -> NDArray[np.float64]:
-        """E of every base class, at most a rounding error too large.
-
-        Without other releases it is TV(f(C), pi_c). A published class without a record adds nothing.
-
-        Args:
-            shown: Records by published class and value, zero where records are left out.
-            grouping: The published class of every base class.
-        """
-        sizes = shown.sum(axis=1)
-        found = np.empty(len(self.references))
-        for rows in _blocks(*self.references.shape):
-            groups = grouping.class_of[rows]
-            table, size = shown[groups], sizes[groups][:, np.newaxis]
-            references = self.references[rows]
-            shares = references / references.sum(axis=1, keepdims=True)
-            lacking = np.where(size > 0, shares - table / np.maximum(1, size), 0.0)
-            if self.smallest is not None:
-                least = self.smallest.counts[rows] / self.smallest.sizes[rows]
-                lacking = np.maximum(lacking, shares - least)
-            found[rows] = np.maximum(0.0, lacking).sum(axis=1)
-        return np.minimum(1.0, found + self.rounding)
-
-    def is_too_far(self, shown: NDArray[np.int64], grouping: Partition) -> NDArray[np.bool_]:
-        """Whether E exceeds the limit, one per base class; decided exactly, also at the limit itself."""
-        upper = self.distances_upper(shown, grouping)
-        limit = float(self.limit)
-        too_far = upper > limit
-        # Floating-point numbers decide what is clear, whole numbers what is not.
-        for base in np.flatnonzero(np.abs(upper - limit) <= 3.0 * self.rounding).tolist():
-            too_far[base] = self._exact(base, shown[grouping.class_of[base]]) > self.limit
-        if self.alone is not None:
-            too_far |= replace(self, smallest=None, limit=self.alone, alone=None).is_too_far(shown, grouping)
-        return too_far
-
-    @property
-    def rounding(self) -> float:
-        """How far a sum of |S| shares in floating point can be from the exact one."""
-        # Each of |S| differences is wrong by at most 3 units of 2^-53, their sum, which is at most 1, by |S|.
-        return float(self.references.shape[1] + 8) * 2.0**-50
-
-    def _exact(self, base: int, table: NDArray[np.int64]) -> Fraction:
-        reference, size = self.references[base].tolist(), int(table.sum())
-        total, excess = sum(reference), Fraction(0)
-        for value, weight in enumerate(reference):
-            least = Fraction(int(table[value]), size) if size else Fraction(1)
-            if self.smallest is not None:
-                n, of = int(self.smallest.counts[base, value]), int(self.smallest.sizes[base, value])
-                least = min(least, Fraction(n, of))
-            excess += max(Fraction(0), Fraction(weight, total) - least)
-        return excess
+def exact_distance(
+    references: NDArray[np.int64], base: int, row: NDArray[np.int64], smallest: SmallestShares | None = None
+) -> Fraction:
+    """E of one base class, exactly; see `distances_upper`."""
+    others = [] if smallest is None else [smallest.row(base)]
+    reference, size = references[base].tolist(), int(row.sum())
+    total, excess = sum(reference), Fraction(0)
+    for value, weight in enumerate(reference):
+        least = Fraction(int(row[value]), size) if size else Fraction(1)
+        least = min(least, *(shares[value] for shares in others)) if others else least
+        excess += max(Fraction(0), Fraction(weight, total) - least)
+    return excess
 
 
 def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArray[np.int64]:

@@ -1,11 +1,10 @@
-"""What all releases of a plan together no longer show, and have used of its closeness (Theorems F and G).
+"""What all releases of a plan together have left of its promises (Theorems F, G, H and I).
 
 A certificate promises t releases because it must assume the worst of the others. Whoever sees the releases
 in order knows better. Let M_j(c) be the witnesses of base class c that release j misses. As long as A_c
 without the union of all M_j(c) has at least ell values, in every base class, every subset of the releases
-links to at least ell values. Where the plan promises closeness, the smallest shares f_j(s) are kept besides:
-as long as E = sum_s max_j (pi_c(s) - f_j(s))^+ is at most T in every base class, every subset of the releases
-stays within T of the plan's references.
+links to at least ell values (Theorem F). Of closeness the smallest shares f_j(s) are kept: as long as
+E = sum_s max_j (pi_c(s) - f_j(s))^+ is at most T, every subset stays within T of the references (Theorem G).
 
 Somebody who moves among classes R meets what one release misses in one class and another release in another.
 For them either of two is enough (Theorem H): A without what any release misses in any class of R has at least
@@ -23,169 +22,275 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import LATER
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.distribution import frozen
-from elldelta.core.partition import Partition
+from elldelta.core.promises import (
+    LATER,
+    Close,
+    Shown,
+    Values,
+    certify,
+    max_over_range,
+    union_over_range,
+)
 from elldelta.core.updates import NO_SERIES, Series, Update
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from collections.abc import Sequence
+    from typing import Any
 
-    from elldelta.core.certificate import CertificateTerms
-    from elldelta.core.closeness import ClosenessTerms
+    from numpy.typing import NDArray
 
-    Shown = tuple[NDArray[np.int64], Partition]
-    """What a release shows: records by published class and value, and the published class of base classes."""
+    from elldelta.core.promises import Promise
 
 
 @dataclass(frozen=True, eq=False)
-class LedgerState:
-    """What the admitted releases miss together, and the smallest shares that any of them shows.
+class Missed:
+    """What releases miss of the witnesses of one column: all that a ledger remembers for a promise of values.
 
     Attributes:
-        terms: The plan's witnesses, ell, and records that make a witness present.
-        missed: R x |S|: witnesses that at least one admitted release does not show, read-only.
-        n_releases: How many releases were admitted.
-        spent: Where people move: per base class what one class that they may move to misses at most, added
-            up over the releases, read-only; None where nobody moves.
-        smallest: Where closeness is promised, the smallest share of every value in every base class.
+        union: R x |S|: witnesses that at least one release does not show, read-only.
+        ranges: Per base class the number of the classes among which somebody may move; None: nobody moves.
+        by_number: Where people move: per base class what one class that they may move to misses at most,
+            added up over the releases, read-only; None where nobody moves.
         series: What owners have changed in tables that they published again; only where nobody moves.
     """
 
-    terms: CertificateTerms
-    missed: NDArray[np.bool_]
-    n_releases: int = 0
-    spent: NDArray[np.int64] | None = None
-    smallest: SmallestShares | None = None
+    union: NDArray[np.bool_]
+    ranges: NDArray[np.int64] | None = None
+    by_number: NDArray[np.int64] | None = None
     series: Series = NO_SERIES
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "missed", self._check(self.missed))
-        if self.terms.moves is not None:
-            spent = frozen(
-                np.zeros_like(self.terms.moves) if self.spent is None else self.spent, np.int64, copy=True
-            )
-            # Added up over releases, what the worst class misses is at least what any class misses in all.
-            least = most(self.missed.sum(axis=1), self.terms.moves)
-            if spent.shape != least.shape or (spent < least).any():
-                raise ParameterError("What releases miss where people move does not fit what they miss.")
-            object.__setattr__(self, "spent", spent)
-            if self.series.updates:
-                raise ParameterError("Tables whose people move among classes are not published again.")
-        if (self.room < 0).any():
-            raise ParameterError("A ledger must leave ell witnesses in every base class.")
-        if self.terms.closeness is None:
-            object.__setattr__(self, "smallest", None)
+        union = frozen(self.union, np.bool_, copy=True)
+        object.__setattr__(self, "union", union)
+        if self.ranges is None:
             return
-        if self.smallest is None:
-            object.__setattr__(self, "smallest", SmallestShares.none(*self.missed.shape))
-        nothing = np.zeros((1, self.terms.n_values), dtype=np.int64)
-        if self.too_far((nothing, Partition.single(self.terms.n_classes))).any():
-            raise ParameterError("A ledger must stay close to the reference of every base class.")
-
-    @property
-    def parts(self) -> tuple[LedgerState, ...]:
-        """What is left of every sensitive column: of this one (`elldelta.core.several` has several)."""
-        return (self,)
+        number = np.zeros_like(self.ranges) if self.by_number is None else self.by_number
+        # Added up over releases, what the worst class misses is at least what any class misses in all.
+        least = max_over_range(union.sum(axis=1), self.ranges)
+        if number.shape != least.shape or (number < least).any():
+            raise ParameterError("What releases miss where people move does not fit what they miss.")
+        object.__setattr__(self, "by_number", frozen(number, np.int64, copy=True))
+        if self.series.updates:
+            raise ParameterError("Tables whose people move among classes are not published again.")
 
     @classmethod
-    def empty(cls, terms: CertificateTerms) -> LedgerState:
-        """The state before the first release."""
-        return cls(terms, np.zeros(terms.membership.shape, dtype=np.bool_))
+    def nothing(cls, shape: tuple[int, ...], ranges: NDArray[np.int64] | None = None) -> Missed:
+        """Before the first release of a plan with so many classes and values."""
+        return cls(np.zeros(shape, dtype=np.bool_), ranges)
+
+    def joined(self, missed: NDArray[np.bool_]) -> Missed:
+        """With one more release that misses this, R x |S|."""
+        number = self.by_number
+        if self.ranges is not None and number is not None:
+            number = number + max_over_range(missed.sum(axis=1), self.ranges)
+        return replace(self, union=self.union | missed, by_number=number)
+
+    def with_update(self, owner: str, update: Update) -> Missed:
+        """With one more change of an owner's table."""
+        return replace(self, series=self.series.with_update(owner, update))
 
     @cached_property
-    def survivors(self) -> NDArray[np.bool_]:
-        """R x |S|: witnesses that every admitted release shows wherever it has a record and people may be."""
-        return frozen(self.terms.membership & ~anywhere(self.missed, self.terms.moves), np.bool_)
+    def n_lost(self) -> NDArray[np.int64]:
+        """How many witnesses of each base class somebody can lose at the worst (Theorems F, H and I). Exact.
+
+        By the better of two counts where people move.
+        """
+        lost = self.series.most_missed(union_over_range(self.union, self.ranges))
+        return lost if self.by_number is None else np.minimum(lost, self.by_number)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedValues:
+    """A promise of values to everybody who is in any releases of a ledger, decided exactly.
+
+    What Theorems H and I ask for is not how many witnesses one release misses in a class, so that it is a
+    promise beside `Values`.
+
+    Attributes:
+        promise: What the plan promises.
+        missed: What the admitted releases miss.
+    """
+
+    promise: Values
+    missed: Missed
+
+    def __post_init__(self) -> None:
+        witnesses, missed = self.promise.witnesses, self.missed.union
+        if missed.shape != witnesses.shape:
+            raise ParameterError(
+                f"The ledger is about {witnesses.shape[0]} base classes and {witnesses.shape[1]} sensitive "
+                "values.",
+                found=f"Misses of the shape {missed.shape}.",
+            )
+        if (missed & ~witnesses).any():
+            raise ParameterError(
+                "Only witnesses can be missed.", found="A missed value is no witness of its class."
+            )
+
+    @property
+    def values(self) -> slice:
+        """Where the values of its column stand in a table of counts."""
+        return self.promise.values
 
     @cached_property
     def room(self) -> NDArray[np.int64]:
         """How many more witnesses each base class can lose: what is left beyond ell."""
-        return frozen(self._left(self.missed, self.spent) - self.terms.n_needed, np.int64)
+        return frozen(self.promise.n_witnesses - self.missed.n_lost - self.promise.ell, np.int64)
 
-    @cached_property
-    def closeness_left(self) -> ClosenessTerms | None:
-        """What the next release must keep so that all of them stay within T; None where it is not promised.
-
-        A certificate asks each of t releases for T / t. Whoever sees all of them asks E for T itself.
-        """
-        closeness = self.terms.closeness
-        if closeness is None or self.smallest is None:
-            return None
-        return closeness.with_others(self.smallest, closeness.limit * self.terms.releases)
-
-    def too_far(self, shown: Shown | None) -> NDArray[np.bool_]:
-        """Whether a base class would be further than T from its reference with one more release; exactly."""
-        left = self.closeness_left
-        if left is None:
-            return np.zeros(self.terms.n_classes, dtype=np.bool_)
-        if shown is None:
-            raise ParameterError("The plan promises closeness: a ledger must know what a release shows.")
-        return left.is_too_far(*shown)
-
-    def _left(self, missed: NDArray[np.bool_], spent: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        """How many values are left in each base class, at the worst for those who came and went.
-
-        By the better of two counts where people move.
-        """
-        left = self.terms.n_witnesses - self.series.most_missed(anywhere(missed, self.terms.moves))
-        return left if spent is None else np.maximum(left, self.terms.n_witnesses - spent)
-
-    def shortfall(self, misses: ArrayLike) -> NDArray[np.int64]:
-        """By how much each base class would fall below ell with one more release; 0 where it would not."""
-        missed = self._check(misses)
-        left = self._left(self.missed | missed, self._spent(missed))
-        short: NDArray[np.int64] = np.maximum(0, self.terms.n_needed - left).astype(np.int64)
+    @property
+    def shortfall(self) -> NDArray[np.int64]:
+        """By how much each base class is below ell; 0 where it is not."""
+        short: NDArray[np.int64] = np.maximum(0, -self.room)
         return short
 
-    def _spent(self, missed: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-        if self.spent is None or self.terms.moves is None:
-            return None
-        spent: NDArray[np.int64] = self.spent + most(missed.sum(axis=1), self.terms.moves)
-        return spent
+    def violation(self, shown: Shown) -> NDArray[np.int64]:
+        """By how much each base class would fall below ell with one more release; 0 where it would not."""
+        return self.after(shown).shortfall
 
-    def admits(self, misses: ArrayLike, shown: Shown | None = None) -> bool:
-        """Whether Theorems F and G would still hold with one more release."""
-        return not self.shortfall(misses).any() and not self.too_far(shown).any()
+    def after(self, shown: Shown) -> LinkedValues:
+        """The promise with one more release."""
+        return replace(self, missed=self.missed.joined(self.promise.missed(shown)))
 
-    def admit(self, misses: ArrayLike, shown: Shown | None = None) -> LedgerState:
-        """The state with one more release; this one stays as it is.
+    def with_update(self, owner: str, update: Update) -> LinkedValues:
+        """The promise in which an owner has changed its table so, told over the values of all columns."""
+        return replace(self, missed=self.missed.with_update(owner, update.of(self.values)))
+
+    def words(self, violation: NDArray[Any]) -> str:
+        """How many classes break it."""
+        return self.promise.words(violation)
+
+    def left(self) -> Values:
+        """What the next release must show to be admitted, class by class.
+
+        A release keeps it exactly if Theorem F admits it: the witnesses are the survivors, and each base
+        class may miss as many of them as it has room. So whatever makes classes pass a certificate makes them
+        fit a ledger. With updates it asks for a little more than Theorem I does: for how many survivors, not
+        for which.
+
+        Where people move, such a release is admitted, and others may be: all witnesses count as long as each
+        release may miss one more of them in its worst class. Afterwards the first ell survivors must all be
+        shown: then no union of misses takes them away.
+        """
+        promise = self.promise
+        survivors = promise.witnesses & ~union_over_range(self.missed.union, promise.ranges)
+        if self.missed.by_number is None:
+            return promise.with_room(survivors, self.room)
+        spare = promise.n_witnesses - self.missed.by_number - promise.ell
+        by_number = (spare > 0) | (survivors.sum(axis=1) < promise.ell)
+        firsts = survivors & (np.cumsum(survivors, axis=1) <= promise.ell)
+        return promise.with_room(
+            np.where(by_number[:, None], promise.witnesses, firsts), np.where(by_number, spare, 0)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LedgerState:
+    """What the admitted releases have left of a plan's promises: a reduce over the lines of a ledger.
+
+    Attributes:
+        promises: What the plan promises, each release by itself.
+        linked: What releases share of it, of all of them together, decided exactly: values and closeness.
+        n_releases: How many releases were admitted.
+    """
+
+    promises: tuple[Promise, ...]
+    linked: tuple[Promise, ...]
+    n_releases: int = 0
+
+    @classmethod
+    def empty(cls, promises: Sequence[Promise]) -> LedgerState:
+        """The state before the first release."""
+        return cls.of(
+            promises,
+            [
+                Missed.nothing(promise.witnesses.shape, promise.ranges)
+                for promise in promises
+                if isinstance(promise, Values)
+            ],
+            [
+                SmallestShares.none(*promise.references.shape)
+                for promise in promises
+                if isinstance(promise, Close)
+            ],
+        )
+
+    @classmethod
+    def of(
+        cls,
+        promises: Sequence[Promise],
+        missed: Sequence[Missed],
+        smallest: Sequence[SmallestShares],
+        n_releases: int = 0,
+    ) -> LedgerState:
+        """The state that lines tell.
 
         Args:
-            misses: M(c) of the release, R x |S|, as `Certificate.missed` tells it.
-            shown: What it shows; needed where the plan promises closeness.
+            promises: What the plan promises.
+            missed: For every promise of values what the releases miss.
+            smallest: For every promise of closeness the smallest shares that they show.
+            n_releases: How many releases there are.
 
         Raises:
-            RefusedError: Some base class would be left with fewer than ell witnesses, or be too far from its
-                reference.
+            ParameterError: The releases do not keep what is promised, or miss what is no witness.
         """
-        missed = self._check(misses)
-        n_below = int((self.shortfall(missed) > 0).sum())
-        if n_below:
+        of_values, of_shares = iter(missed), iter(smallest)
+        linked: list[Promise] = []
+        for promise in promises:
+            if isinstance(promise, Values):
+                values = LinkedValues(promise, next(of_values))
+                is_broken = values.shortfall.any()
+                linked.append(values)
+            elif isinstance(promise, Close):
+                close = promise.beside(next(of_shares))
+                is_broken = close.violation(close.nobody).any()
+                linked.append(close)
+            else:
+                continue
+            if is_broken:
+                raise ParameterError(
+                    "A ledger must leave ell witnesses in every base class, and stay close to its reference."
+                )
+        return cls(tuple(promises), tuple(linked), n_releases)
+
+    @cached_property
+    def rooms(self) -> tuple[NDArray[np.int64], ...]:
+        """For every promise of values how many more witnesses each base class can lose."""
+        return tuple(one.room for one in self.linked if isinstance(one, LinkedValues))
+
+    def violations(self, shown: Shown, update: tuple[str, Update] | None = None) -> tuple[NDArray[Any], ...]:
+        """By how much every promise would be broken with one more release; exactly.
+
+        Args:
+            shown: What it shows.
+            update: If it is a table that its owner publishes again: the owner, and what has changed.
+        """
+        state = self if update is None else self._updated(*update)
+        return certify(state.linked, shown).violations
+
+    def admits(self, shown: Shown) -> bool:
+        """Whether every promise would still be kept with one more release (Theorems F, G, H and I)."""
+        return not any(own.any() for own in self.violations(shown))
+
+    def admit(self, shown: Shown) -> LedgerState:
+        """The state with one more release; this one stays as it is.
+
+        Raises:
+            RefusedError: A promise would be broken.
+        """
+        reasons = certify(self.linked, shown).reasons
+        if reasons:
             raise RefusedError(
-                f"Together with the releases in the ledger this one could show fewer than {self.terms.ell} "
-                f"values{self.terms.of_column}.",
-                found=f"{n_below} of {self.terms.n_classes} base classes would fall below "
-                f"ell = {self.terms.ell} after {self.n_releases} admitted releases.",
+                "Together with the releases in the ledger this one would break what the plan promises.",
+                found=f"{', '.join(reasons)}, after {self.n_releases:,} admitted releases.",
                 remedy=LATER,
             )
-        n_far = int(self.too_far(shown).sum())
-        if n_far and self.closeness_left is not None:
-            raise RefusedError(
-                "Together with the releases in the ledger this one could lead further away from what the "
-                f"plan says{self.terms.of_column} than was promised.",
-                found=f"{n_far} of {self.terms.n_classes} base classes would be further than "
-                f"{float(self.closeness_left.limit):g} from their references after {self.n_releases} "
-                "admitted releases.",
-                remedy=LATER,
-            )
-        smallest = None
-        if self.smallest is not None and shown is not None:
-            smallest = self.smallest.joined(*shown)
-        return LedgerState(
-            self.terms, self.missed | missed, self.n_releases + 1, self._spent(missed), smallest, self.series
+        return replace(
+            self,
+            linked=tuple(promise.after(shown) for promise in self.linked),
+            n_releases=self.n_releases + 1,
         )
 
     def with_update(self, owner: str, update: Update) -> LedgerState:
@@ -194,71 +299,27 @@ class LedgerState:
         Raises:
             RefusedError: Whoever knows who came and went could be left with fewer than ell witnesses.
         """
-        series = self.series.with_update(owner, update)
-        left = self.terms.n_witnesses - series.most_missed(self.missed)
-        n_below = int((left < self.terms.n_needed).sum())
-        if n_below:
+        state = self._updated(owner, update)
+        reasons = [
+            one.words(one.shortfall)
+            for one in state.linked
+            if isinstance(one, LinkedValues) and one.shortfall.any()
+        ]
+        if reasons:
             raise RefusedError(
-                "Whoever knows when people came and went would be left with fewer than "
-                f"{self.terms.ell} values{self.terms.of_column}.",
-                found=f"{n_below} of {self.terms.n_classes} base classes would fall below.",
+                "Whoever knows when people came and went would be left with fewer values than are promised.",
+                found=f"{', '.join(reasons)}.",
                 remedy="Publish these classes as they were last published, or leave them out.",
             )
-        return replace(self, series=series)
+        return state
 
-    def terms_left(self) -> CertificateTerms:
-        """What the next release must show to be admitted, as terms of a certificate.
-
-        A release is certified under these terms exactly if Theorems F and G admit it: the witnesses are the
-        survivors, each base class may miss as many of them as it has room, and closeness is what the smallest
-        shares so far leave of T. So whatever makes classes pass a certificate makes them fit a ledger.
-        With updates they ask for a little more than Theorem I does: for how many survivors, not for which.
-
-        Where people move, such a release is admitted, and others may be: all witnesses count as long as each
-        release may miss one more of them in its worst class. Afterwards the first ell survivors must all be
-        shown: then no union of misses takes them away.
-        """
-        witnesses, allowances = self.survivors, self.room
-        if self.spent is not None:
-            spare = self.terms.n_witnesses - self.spent - self.terms.ell
-            by_number = (spare > 0) | (witnesses.sum(axis=1) < self.terms.ell)
-            firsts = witnesses & (np.cumsum(witnesses, axis=1) <= self.terms.ell)
-            witnesses = np.where(by_number[:, None], self.terms.membership, firsts)
-            allowances = np.where(by_number, spare, 0)
-        return replace(
-            self.terms,
-            membership=witnesses,
-            allowances=allowances,
-            releases=1,
-            closeness=self.closeness_left,
+    def _updated(self, owner: str, update: Update) -> LedgerState:
+        linked = tuple(
+            one.with_update(owner, update) if isinstance(one, LinkedValues) else one for one in self.linked
         )
+        return replace(self, linked=linked)
 
-    def _check(self, misses: ArrayLike) -> NDArray[np.bool_]:
-        missed = frozen(misses, np.bool_, copy=True)
-        if missed.shape != self.terms.membership.shape:
-            raise ParameterError(
-                f"The ledger is about {self.terms.n_classes} base classes and "
-                f"{self.terms.n_values} sensitive values.",
-                found=f"Misses of the shape {missed.shape}.",
-            )
-        if (missed & ~self.terms.membership).any():
-            raise ParameterError(
-                "Only witnesses can be missed.", found="A missed value is no witness of its class."
-            )
-        return missed
-
-
-def anywhere(missed: NDArray[np.bool_], moves: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Per base class what is missed in any class that people there may move to; None: they do not move."""
-    if moves is None:
-        return missed
-    union = np.zeros((int(moves.max()) + 1, missed.shape[1]), dtype=np.bool_)
-    np.logical_or.at(union, moves, missed)
-    return union[moves]
-
-
-def most(numbers: NDArray[np.int64], moves: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Per base class the largest number of any class that people there may move to."""
-    largest = np.zeros(int(moves.max()) + 1, dtype=np.int64)
-    np.maximum.at(largest, moves, numbers)
-    return largest[moves]
+    def left(self) -> tuple[Promise, ...]:
+        """What the next release must show to be admitted, as promises that every class keeps by itself."""
+        alone = (promise for promise in self.promises if not isinstance(promise, Values | Close))
+        return (*(one.left() if isinstance(one, LinkedValues) else one for one in self.linked), *alone)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import missing_witnesses
-from elldelta.core.distribution import frozen
+from elldelta.core.promises import Shown, missed_witnesses
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.partition import Partition
-    from elldelta.core.several import Terms
+    from elldelta.core.promises import Promise
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +50,12 @@ class Groups:
         kept = np.where(classes, 1, 0)[:, np.newaxis]
         return Groups(self.joiners * kept, self.leavers * kept, self.stayers * kept)
 
-    def missed(self, terms: Terms, grouping: Partition) -> Update:
+    def missed(self, promises: Sequence[Promise], grouping: Partition) -> Update:
         """What each of the groups misses of the witnesses of every base class; nothing where it is empty."""
         changed = self.only(self.changes)
         return Update(
             *(
-                frozen(missing_witnesses(group, terms, grouping), np.bool_)
+                missed_witnesses(promises, Shown(group, grouping))
                 for group in (changed.joiners, changed.leavers, changed.stayers)
             )
         )
@@ -74,11 +73,6 @@ class Update:
         """The same about some of the values."""
         return Update(self.joiners[:, values], self.leavers[:, values], self.stayers[:, values])
 
-    def beside(self, others: Sequence[Update]) -> Update:
-        """The same about the values of this one, then about those of the others."""
-        every = [(each.joiners, each.leavers, each.stayers) for each in (self, *others)]
-        return Update(*(np.concatenate(group, axis=1) for group in zip(*every, strict=True)))
-
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -91,7 +85,9 @@ class Series:
     updates: Mapping[str, Sequence[Update]]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "updates", {owner: tuple(own) for owner, own in self.updates.items() if own})
+        object.__setattr__(
+            self, "updates", {owner: tuple(updates) for owner, updates in self.updates.items() if updates}
+        )
 
     def with_update(self, owner: str, update: Update) -> Series:
         """The same with one more update of an owner."""
@@ -99,7 +95,9 @@ class Series:
 
     def of(self, values: slice) -> Series:
         """The same about some of the values: those of one of several sensitive columns."""
-        return Series({owner: [update.of(values) for update in own] for owner, own in self.updates.items()})
+        return Series(
+            {owner: [update.of(values) for update in updates] for owner, updates in self.updates.items()}
+        )
 
     def most_missed(self, missed: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many witnesses of each base class may be crossed out, at the worst (Theorem I). Exact.
@@ -109,8 +107,8 @@ class Series:
         """
         whole = _packed(missed)
         most = _number(whole)
-        for own in self.updates.values():
-            for groups in _ways(own, missed.shape):
+        for updates in self.updates.values():
+            for groups in _ways(updates, missed.shape):
                 np.maximum(most, _number(whole | groups), out=most)
         return most
 

@@ -7,7 +7,7 @@ lines and the same admission serve whoever keeps them elsewhere.
 from elldelta.ledger.admission import Admission, admit, check_line, check_owner
 from elldelta.ledger.chain import (
     LedgerChain,
-    Standing,
+    LedgerSnapshot,
     check_plan,
     damaged,
     first_line,

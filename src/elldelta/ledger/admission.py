@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta._version import __version__
-from elldelta.core.partition import Partition, merged_classes
-from elldelta.core.several import JointTerms, certify_shown
+from elldelta.core.partition import merged_classes
+from elldelta.core.promises import Close, Shown, Verdict, certify, missed_witnesses
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.ledger.chain import LedgerChain, Standing, counted_line
+from elldelta.ledger.chain import LedgerChain, LedgerSnapshot, counted_line
 from elldelta.ledger.lines import LedgerEntry, UpdateLine, counts_of, line_bytes, listed_misses
 from elldelta.release import verify_published
 
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from numpy.typing import NDArray
-
-    from elldelta.core.several import AnyCertificate, AnyState, Terms
+    from elldelta.core.ledger_state import LedgerState
+    from elldelta.core.promises import Promise
     from elldelta.ledger.updates import Revision
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
@@ -46,7 +45,7 @@ class Admission:
     """
 
     entry: LedgerEntry
-    state: AnyState
+    state: LedgerState
     line: bytes
     previous: str | None = None
 
@@ -57,77 +56,66 @@ class Admission:
 
 
 def admit(
-    standing: Standing,
-    grouping: Partition,
-    counts: NDArray[np.int64],
+    snapshot: LedgerSnapshot,
+    shown: Shown,
     *,
     owner: str,
     content_digest: str,
-    suppressed: tuple[int, ...] = (),
     revision: Revision | None = None,
     nonce: str | None = None,
 ) -> Admission:
-    """Decides whether a release is admitted (Theorems F, G and I); changes nothing.
+    """Decides whether a release is admitted (Theorems F, G, H and I); changes nothing.
 
     Args:
-        standing: The ledger as it stands, for this owner and this release.
-        grouping: The published class of every base class.
-        counts: What the published classes show, classes x values.
+        snapshot: The ledger as it stands, for this owner and this release.
+        shown: What the release shows, and which classes it leaves out as far as the ledger is told.
         owner: The name under which the owner publishes.
         content_digest: The digest of the release's content.
-        suppressed: Base classes whose records are left out, as far as the ledger is told.
         revision: What has changed since the owner's last release, for a table that is published again and
             again; None for a release that stands by itself.
         nonce: Random, for a line of which others see only the hash until the release is published.
 
     Raises:
-        RefusedError: The owner has published before, or the promise would no longer hold.
+        RefusedError: The owner has published before, or a promise would be broken.
     """
     owner = check_owner(owner)
-    _check_revision(standing, owner, revision)
-    state, terms = standing.state, standing.state.terms
-    grouping = terms.check_grouping(grouping)
-    if counts.shape != (grouping.n_classes, terms.n_values):
-        raise ParameterError("The release is about other classes or sensitive values than the ledger.")
-    if isinstance(terms, JointTerms):
-        terms.check_shown(counts)
-    if standing.known is not None and revision is None:
-        return Admission(standing.known, state, b"")
-    last = standing.last
+    _check_revision(snapshot, owner, revision)
+    state, grouping, last = snapshot.state, shown.grouping, snapshot.last
+    verdict = certify(state.promises, shown)
+    if snapshot.known is not None and revision is None:
+        return Admission(snapshot.known, state, b"")
     if last is not None and revision is None:
         raise _second_release(owner)
-    if revision is not None and grouping.n_classes < terms.n_classes:
+    if revision is not None and grouping.n_classes < grouping.n_quasi_identifiers:
         raise RefusedError(
             "A table that is published again has the plan's classes as they are.",
             found="Tables about the same people under two groupings can be subtracted from each other "
             "(differencing), which shows classes that neither of them shows.",
             remedy="Publish it under a plan with fixed classes.",
         )
-    certificate = certify_shown(counts, terms, grouping)
     line = None
     if revision is not None:
         updates = None if revision.groups is None or last is None else last.sequence
-        update = None if revision.groups is None else revision.groups.missed(terms, grouping)
+        update = None if revision.groups is None else revision.groups.missed(state.promises, grouping)
         state = state if update is None else state.with_update(owner, update)
         line = UpdateLine.of(update, updates=updates, state=revision.state)
-    after = state.admit(certificate.missed, (counts, grouping))
     entry = LedgerEntry(
-        sequence=standing.n_lines,
+        sequence=snapshot.n_lines,
         owner=owner,
         content_digest=content_digest,
-        suppressed=suppressed,
+        suppressed=tuple(np.flatnonzero(shown.left_out[grouping.class_of]).tolist()),
         software=f"elldelta {__version__}",
         update=line,
         nonce=nonce,
-        **_shown(certificate),
+        **_line_of(verdict),
     )
-    content, own = line_bytes(entry.to_dict(), standing.head)
-    return Admission(replace(entry, hash=own), after, content, standing.head)
+    content, line_hash = line_bytes(entry.to_dict(), snapshot.head)
+    return Admission(replace(entry, hash=line_hash), state.admit(shown), content, snapshot.head)
 
 
-def _check_revision(standing: Standing, owner: str, revision: Revision | None) -> None:
+def _check_revision(snapshot: LedgerSnapshot, owner: str, revision: Revision | None) -> None:
     """Refuses a table that does not follow the owner's last one: it could be subtracted unseen."""
-    last = standing.last
+    last = snapshot.last
     living = None if last is None else last.update
     if revision is None:
         if living is not None:
@@ -178,12 +166,12 @@ class ReadLedger:
     """A ledger as it stands, and whether it would admit a release; use it as a context manager.
 
     Attributes:
-        terms: What the plan asks.
+        promises: What the plan promises.
         chain: The lines.
     """
 
-    def __init__(self, terms: Terms, chain: LedgerChain) -> None:
-        self.terms = terms
+    def __init__(self, promises: Sequence[Promise], chain: LedgerChain) -> None:
+        self.promises = promises
         self.chain = chain
 
     def __enter__(self) -> Self:
@@ -198,9 +186,9 @@ class ReadLedger:
         """Ends the reading."""
 
     @property
-    def state(self) -> AnyState:
-        """What the admitted releases have left (Theorem F)."""
-        return self.chain.state(self.terms)
+    def state(self) -> LedgerState:
+        """What the admitted releases have left of the promises."""
+        return self.chain.state(self.promises)
 
     def has_published(self, owner: str) -> bool:
         """Whether a release of an owner counts."""
@@ -211,20 +199,20 @@ class ReadLedger:
 
         Who makes that release again, because its files are lost, gets the same one, which is then known.
         """
-        own = [entry for entry in self.chain.active if entry.owner == owner]
-        if not own or own[-1].update is not None:
+        published = [entry for entry in self.chain.active if entry.owner == owner]
+        if not published or published[-1].update is not None:
             return self
-        entries = tuple(entry for entry in self.chain.entries if entry.sequence < own[-1].sequence)
-        return ReadLedger(self.terms, replace(self.chain, entries=entries))
+        entries = tuple(entry for entry in self.chain.entries if entry.sequence < published[-1].sequence)
+        return ReadLedger(self.promises, replace(self.chain, entries=entries))
 
     def check_since(self, owner: str, since: str) -> None:
         """Refuses the digest of a state that is not that of an owner's last release."""
-        own = [entry for entry in self.chain.active if entry.owner == owner]
-        _check_since(own[-1] if own else None, owner, since)
+        published = [entry for entry in self.chain.active if entry.owner == owner]
+        _check_since(published[-1] if published else None, owner, since)
 
     def check(
         self,
-        certificate: AnyCertificate,
+        shown: Shown,
         *,
         owner: str,
         content_digest: str,
@@ -233,7 +221,7 @@ class ReadLedger:
         """Decides whether a release is admitted; changes nothing.
 
         Args:
-            certificate: What is published, as `certify` tells it.
+            shown: What is published.
             owner: The name under which the owner publishes.
             content_digest: The digest of the release's content.
             revision: What has changed, for a table that is published again and again.
@@ -243,27 +231,23 @@ class ReadLedger:
                 would no longer hold.
         """
         _check_name(owner, self.chain.owners)
-        suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])
         return admit(
-            self.chain.standing(self.terms, owner, content_digest),
-            certificate.grouping,
-            certificate.counts,
+            self.chain.snapshot(self.promises, owner, content_digest),
+            shown,
             owner=owner,
             content_digest=content_digest,
-            suppressed=tuple(suppressed.tolist()),
             revision=revision,
         )
 
 
-def _shown(certificate: AnyCertificate) -> dict[str, Any]:
+def _line_of(verdict: Verdict) -> dict[str, Any]:
     """What a line says that everybody who holds the release can compute again."""
-    grouping = certificate.grouping
-    is_close = any(part.closeness is not None for part in certificate.terms.parts)
+    is_close = any(isinstance(promise, Close) for promise in verdict.promises)
     return {
-        "merged": tuple(sorted(tuple(members) for members in merged_classes(grouping))),
-        "misses": listed_misses(certificate.missed),
-        "certified": certificate.is_certified,
-        **({"counts": counts_of(certificate.counts, grouping)} if is_close else {}),
+        "merged": tuple(sorted(tuple(members) for members in merged_classes(verdict.shown.grouping))),
+        "misses": listed_misses(missed_witnesses(verdict.promises, verdict.shown)),
+        "certified": verdict.is_certified,
+        "counts": counts_of(verdict.shown) if is_close else None,
     }
 
 
@@ -301,7 +285,7 @@ def check_line(
     if plan is None:
         return entry
     verify_published(published, plan)
-    expected = _shown(certify_shown(published.counts, plan.all_terms, published.grouping))
+    expected = _line_of(certify(plan.promises, Shown(published.counts, published.grouping)))
     wrong = [name for name, value in expected.items() if getattr(entry, name) != value]
     if published.counts[np.unique(published.grouping.class_of[list(entry.suppressed)])].any():
         wrong.append("suppressed")

@@ -12,15 +12,14 @@ A ledger holds no personal value: owners are names that users chose, missed witn
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elldelta.core.closeness import SmallestShares
-from elldelta.core.ledger_state import LedgerState, anywhere, most
-from elldelta.core.several import joint_state
-from elldelta.core.updates import Series, Update
+from elldelta.core.ledger_state import LedgerState, Missed
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import check_format, json_object
 from elldelta.ledger.lines import (
@@ -39,15 +38,15 @@ from elldelta.ledger.lines import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from elldelta.core.several import AnyState, Terms
+    from elldelta.core.promises import Promise
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class LedgerSnapshot:
     """What deciding about one more release must know of a ledger: where it ends, and what is left.
 
     Attributes:
@@ -58,7 +57,7 @@ class Standing:
         last: The last release of its owner; None if there is none.
     """
 
-    state: AnyState
+    state: LedgerState
     n_lines: int
     head: str
     known: LedgerEntry | None = None
@@ -124,27 +123,23 @@ class LedgerChain:
     def promise(self) -> str:
         """What the ledger promises, in words."""
         header = self.header
-        moves = "" if header.moves is None else ", also if they move as the plan allows,"
-        each = f", with at least {header.min_records} linked records each" if header.min_records > 1 else ""
+        moves = "" if header.ranges is None else ", also if they move as the plan allows,"
         again = ""
-        if self.series.updates:
+        if any(entry.update is not None and entry.update.updates is not None for entry in self.active):
             again = (
                 " Of tables that were published again, this also holds for whoever knows when a person came "
                 "to and left the tables of one owner, and is told apart what came, went and stayed, if the "
                 "person was there once."
             )
-        said = []
-        left = [column.values_left for column in header.columns if column.n_needed]
-        if left:
-            said.append(
-                f"leave everybody who is in all of them{moves} among at least {' and '.join(left)}{each}"
-            )
-        near = [column.distance for column in header.columns if column.closeness is not None]
-        if near:
-            said.append(f"keep the shares of linked records, for any set of values, {' and '.join(near)}")
-        promised = " and ".join(said)
+        promises = []
+        if header.values:
+            left = " and ".join(promise.words for promise in header.values)
+            promises.append(f"leave everybody who is in all of them{moves} among at least {left}")
+        if header.closeness:
+            near = " and ".join(promise.words for promise in header.closeness)
+            promises.append(f"keep the shares of linked records, for any set of values, {near}")
         which = f"{self.n_releases:,} releases" if self.n_releases > 1 else "releases"
-        return f"Any of the {which} in this ledger, linked in any way, {promised}.{again}"
+        return f"Any of the {which} in this ledger, linked in any way, {' and '.join(promises)}.{again}"
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -167,7 +162,7 @@ class LedgerChain:
         """What is promised, which releases were admitted and what room is left, as plain JSON values."""
         return {
             "plan_digest": self.header.plan_digest,
-            **self._columns(),
+            "promises": self._promises(),
             "promise": self.promise,
             "conditions": list(self.conditions),
             "sealed": len(self.sealed),
@@ -178,130 +173,109 @@ class LedgerChain:
                     "owner": entry.owner,
                     "merged_classes": len(entry.merged),
                     "classes_missing_values": len(entry.misses),
-                    **self._missing(entry),
+                    "classes_missing_values_of": self._missing(entry),
                     "certified": entry.certified,
                     "updates": None if entry.update is None else entry.update.updates,
                     "content_digest": entry.content_digest,
                 }
                 for entry in self.active
             ],
-            "room_min": int(self.room.min()),
-            "classes_without_room": int((self.room == 0).sum()),
-            "classes": int(self.room.size),
+            "classes": self.header.n_classes,
             "interrupted": self.is_pending,
         }
 
-    def _columns(self) -> dict[str, Any]:
-        """What is promised of the sensitive column, or of each of several and what room it has left."""
-        told = [column.to_dict() for column in self.header.columns]
-        if len(told) == 1:
-            return told[0]
-        rooms = [
-            {"room_min": int(room.min()), "classes_without_room": int((room == 0).sum())}
-            for room in self.rooms
+    def _promises(self) -> list[dict[str, Any]]:
+        """What is promised of every sensitive column, and what room values have left."""
+        return [
+            *(
+                {
+                    "column": promise.column,
+                    "ell": promise.ell,
+                    "room_min": int(room.min()),
+                    "classes_without_room": int((room == 0).sum()),
+                }
+                for promise, room in zip(self.header.values, self.rooms, strict=True)
+            ),
+            *(
+                {"column": promise.column, "closeness": float(Fraction(promise.limit))}
+                for promise in self.header.closeness
+            ),
         ]
-        return {"columns": [column | room for column, room in zip(told, rooms, strict=True)]}
 
-    def _missing(self, entry: LedgerEntry) -> dict[str, Any]:
-        """In how many classes a release misses values of each of several columns."""
-        if len(self.header.columns) == 1:
-            return {}
-        missed, columns = missed_table(entry.misses, self.header), self.header.columns
-        n_classes = [int(missed[:, own].any(axis=1).sum()) for own in self.header.slices]
-        names = [column.name for column in columns]
-        return {"classes_missing_values_of": dict(zip(names, n_classes, strict=True))}
+    def _missing(self, entry: LedgerEntry) -> dict[str, int]:
+        """In how many classes a release misses values of each column."""
+        missed = missed_table(entry.misses, self.header)
+        return {
+            promise.column: int(missed[:, slice(*promise.values)].any(axis=1).sum())
+            for promise in self.header.values
+        }
 
     @cached_property
-    def missed(self) -> NDArray[np.bool_]:
-        """The union of what the releases miss, base classes x values."""
-        union = np.zeros((self.header.n_classes, self.header.n_values), dtype=np.bool_)
-        for own in self._misses():
-            union |= own
-        union.setflags(write=False)
-        return union
-
-    def _spent(self, values: slice) -> NDArray[np.int64] | None:
-        """Where people move: what each release misses in its worst class, added up; otherwise None."""
-        if self.header.moves is None:
-            return None
-        moves = np.array(self.header.moves, dtype=np.int64)
-        numbers = (most(own[:, values].sum(axis=1), moves) for own in self._misses())
-        return sum(numbers, np.zeros_like(moves))
-
-    def _misses(self) -> Iterator[NDArray[np.bool_]]:
-        """What each release that is shown misses, base classes x values."""
+    def missed(self) -> tuple[Missed, ...]:
+        """What the releases miss together, for every promise of values: a reduce over the lines."""
+        header = self.header
+        ranges = None if header.ranges is None else np.array(header.ranges, dtype=np.int64)
+        places = [slice(*promise.values) for promise in header.values]
+        state = [Missed.nothing((header.n_classes, values.stop - values.start), ranges) for values in places]
         for entry in self.active:
-            yield missed_table(entry.misses, self.header)
-
-    @cached_property
-    def series(self) -> Series:
-        """What owners have changed in tables that they published again, and what somebody may know of it."""
-        updates: dict[str, list[Update]] = {}
-        for entry in self.active:
+            missed, update = missed_table(entry.misses, header), None
             if entry.update is not None and entry.update.updates is not None:
-                updates.setdefault(entry.owner, []).append(entry.update.missed(self.header))
-        return Series(updates)
+                update = entry.update.missed(header)
+            for number, values in enumerate(places):
+                state[number] = state[number].joined(missed[:, values])
+                if update is not None:
+                    state[number] = state[number].with_update(entry.owner, update.of(values))
+        return tuple(state)
 
-    def _smallest(self, values: slice) -> SmallestShares:
-        """The smallest shares of some values that the releases show, as far as lines tell them.
+    @cached_property
+    def smallest(self) -> tuple[SmallestShares, ...]:
+        """The smallest shares that the releases show, for every promise of closeness.
 
         A copy with sealed lines may promise more than there is, and admits nothing.
         """
-        smallest = SmallestShares.none(self.header.n_classes, values.stop - values.start)
-        for entry in self.active:
-            shown, grouping = entry.shown(self.header)
-            smallest = smallest.joined(shown[:, values], grouping)
-        return smallest
+        header = self.header
+        places = [slice(*promise.values) for promise in header.closeness]
+        state = [SmallestShares.none(header.n_classes, values.stop - values.start) for values in places]
+        for entry in self.active if places else ():
+            shown = entry.shown(header)
+            state = [
+                smallest.joined(shown.counts[:, values], shown.grouping)
+                for smallest, values in zip(state, places, strict=True)
+            ]
+        return tuple(state)
 
     @cached_property
     def rooms(self) -> tuple[NDArray[np.int64], ...]:
-        """Per column: how many more witnesses each base class can lose (Theorems F and H); needs no plan."""
-        moves = None if self.header.moves is None else np.array(self.header.moves, dtype=np.int64)
-        rooms = []
-        for column, own in zip(self.header.columns, self.header.slices, strict=True):
-            n_missed, spent = (
-                self.series.of(own).most_missed(anywhere(self.missed[:, own], moves)),
-                self._spent(own),
-            )
-            if spent is not None:
-                n_missed = np.minimum(n_missed, spent)
-            left = np.array(column.n_witnesses, dtype=np.int64) - n_missed - column.n_needed
-            left.setflags(write=False)
-            rooms.append(left)
-        return tuple(rooms)
+        """Per promise of values: how many more witnesses each base class can lose (Theorems F, H and I).
 
-    @property
-    def room(self) -> NDArray[np.int64]:
-        """How many more witnesses each base class can lose in the column that can lose fewest.
-
-        With sealed lines it is at most so many.
+        It needs no plan. With sealed lines it is at most so many.
         """
-        fewest: NDArray[np.int64] = np.min(self.rooms, axis=0)
-        return fewest
-
-    def state(self, terms: Terms) -> AnyState:
-        """The state of Theorems F, G and H, for a plan that the header describes."""
-        return joint_state(
-            LedgerState(
-                part,
-                self.missed[:, own],
-                self.n_releases,
-                self._spent(own),
-                None if part.closeness is None else self._smallest(own),
-                self.series.of(own),
-            )
-            for part, own in zip(terms.parts, terms.columns, strict=True)
+        return tuple(
+            np.array(promise.n_witnesses, dtype=np.int64) - missed.n_lost - promise.ell
+            for promise, missed in zip(self.header.values, self.missed, strict=True)
         )
 
-    def standing(self, terms: Terms, owner: str, content_digest: str) -> Standing:
+    @property
+    def room(self) -> NDArray[np.int64] | None:
+        """How many more witnesses each base class can lose in the column that can lose fewest.
+
+        None where no values are promised.
+        """
+        return np.min(self.rooms, axis=0) if self.rooms else None
+
+    def state(self, promises: Sequence[Promise]) -> LedgerState:
+        """What is left of the promises of a plan that the header describes."""
+        return LedgerState.of(promises, self.missed, self.smallest, self.n_releases)
+
+    def snapshot(self, promises: Sequence[Promise], owner: str, content_digest: str) -> LedgerSnapshot:
         """What deciding about a release of an owner must know."""
-        own = [entry for entry in self.active if entry.owner == owner]
-        return Standing(
-            self.state(terms),
+        entries = [entry for entry in self.active if entry.owner == owner]
+        return LedgerSnapshot(
+            self.state(promises),
             self.n_lines,
             self.head,
-            known=next((entry for entry in own if entry.content_digest == content_digest), None),
-            last=own[-1] if own else None,
+            known=next((entry for entry in entries if entry.content_digest == content_digest), None),
+            last=entries[-1] if entries else None,
         )
 
     @property
@@ -378,11 +352,11 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
         ends_in_newline=ends_in_newline,
         tail=content[n_bytes:],
     )
-    if (chain.room < 0).any():
+    n_below = max((int((room < 0).sum()) for room in chain.rooms), default=0)
+    if n_below:
         raise FileError(
             f"{source} does not keep its promise.",
-            found=f"{int((chain.room < 0).sum())} base classes are left with fewer witnesses than it "
-            "promises.",
+            found=f"{n_below} base classes are left with fewer witnesses than it promises.",
             remedy="It was not written by elldelta; link the releases themselves to see what they show.",
         )
     return chain
@@ -414,22 +388,19 @@ def damaged(source: str, line: int) -> FileError:
     )
 
 
-def check_plan(chain: LedgerChain, plan_digest: str, terms: Terms, source: str) -> None:
+def check_plan(chain: LedgerChain, plan_digest: str, promises: Sequence[Promise], source: str) -> None:
     """Refuses a ledger about another plan, begun with other rules, or with misses that are no witnesses."""
-    header = LedgerHeader.of(plan_digest, terms)
+    header = LedgerHeader.of(plan_digest, promises)
     if chain.header.plan_digest != header.plan_digest:
         raise other_plan(source)
     if chain.header != header:
         raise FileError(
             f"{source} was begun with other rules.",
-            found=f"It asks for {chain.header.min_records} records of each witness, "
-            f"this release for {header.min_records}."
-            if chain.header.min_records != header.min_records
-            else "Its ell, t or witnesses are not those of the plan.",
+            found="Its ell, t, witnesses or records per witness are not those of the plan.",
             remedy="Use the same rules for all releases of a ledger.",
         )
     try:
-        chain.state(terms)
+        chain.state(promises)
     except ElldeltaError:
         raise FileError(
             f"{source} does not fit its plan.",

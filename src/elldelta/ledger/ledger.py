@@ -43,9 +43,9 @@ from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_byte
 from elldelta.ledger.pending import Pending, pending_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from elldelta.core.several import Terms
+    from elldelta.core.promises import Promise
     from elldelta.plan.plan import Plan
 
 
@@ -60,8 +60,8 @@ class OpenLedger(ReadLedger):
 
     ::
 
-        with OpenLedger.open("releases.ledger", plan.digest, terms) as ledger:
-            admission = ledger.check(certify(counts, terms), owner=owner, content_digest=...)
+        with OpenLedger.open("releases.ledger", plan.digest, plan.promises) as ledger:
+            admission = ledger.check(Shown.of(counts), owner=owner, content_digest=...)
             ...                                                       # write the files, temporary names
             ledger.commit(admission, {temporary: final, ...})
 
@@ -70,9 +70,9 @@ class OpenLedger(ReadLedger):
         recovered: What opening did about an interrupted commit, or None.
     """
 
-    def __init__(self, path: Path, terms: Terms, descriptor: int) -> None:
+    def __init__(self, path: Path, promises: Sequence[Promise], descriptor: int) -> None:
         self.path = path
-        self.terms = terms
+        self.promises = promises
         self.recovered: Recovery | None = None
         self._descriptor = descriptor
         self._source = f"The ledger {path}"
@@ -82,7 +82,7 @@ class OpenLedger(ReadLedger):
         cls,
         path: str | os.PathLike[str],
         plan_digest: str,
-        terms: Terms,
+        promises: Sequence[Promise],
         *,
         timeout: float | None = None,
     ) -> Self:
@@ -91,7 +91,7 @@ class OpenLedger(ReadLedger):
         Args:
             path: The file; it is made if it does not exist.
             plan_digest: The plan. One ledger is about one plan.
-            terms: What the plan asks.
+            promises: What the plan promises.
             timeout: Seconds to wait for another process that holds the ledger; None waits as long as
                 it takes.
 
@@ -99,7 +99,7 @@ class OpenLedger(ReadLedger):
             FileError: It is no ledger, has been changed, is about another plan, or stays locked.
         """
         target = Path(path)
-        header = LedgerHeader.of(plan_digest, terms)
+        header = LedgerHeader.of(plan_digest, promises)
         source = f"The ledger {target}"
         if not target.exists():
             _create(target, header)
@@ -112,7 +112,7 @@ class OpenLedger(ReadLedger):
                 _lock(descriptor, source, exclusive=True, timeout=timeout)
                 # Whoever replaces the file while we wait leaves us with a lock on nothing.
                 if target.exists() and os.path.samestat(os.fstat(descriptor), target.stat()):
-                    ledger = cls(target, terms, descriptor)
+                    ledger = cls(target, promises, descriptor)
                     ledger._begin(plan_digest)
                     return ledger
             except BaseException:
@@ -201,7 +201,7 @@ class OpenLedger(ReadLedger):
         is_torn = bool(self.chain.tail)
         if is_torn and (pending is None or pending.n_bytes > self.chain.n_bytes):
             raise damaged(self._source, self.chain.n_lines + 1)
-        check_plan(self.chain, plan_digest, self.terms, self._source)
+        check_plan(self.chain, plan_digest, self.promises, self._source)
         if is_torn or not self.chain.ends_in_newline:
             self._repair()
         if pending is None:
@@ -287,16 +287,16 @@ class Ledger:
     def open(self, plan: Plan) -> ReadLedger:
         """Locks the ledger for a release of a plan (`OpenLedger.open`), or reads the copy."""
         if self.is_copy:
-            chain = verify_ledger(self.path, plan_digest=plan.digest, terms=plan.all_terms)
-            return ReadLedger(plan.all_terms, chain)
-        return OpenLedger.open(self.path, plan.digest, plan.all_terms)
+            chain = verify_ledger(self.path, plan_digest=plan.digest, promises=plan.promises)
+            return ReadLedger(plan.promises, chain)
+        return OpenLedger.open(self.path, plan.digest, plan.promises)
 
 
 def verify_ledger(
     path: str | os.PathLike[str],
     *,
     plan_digest: str | None = None,
-    terms: Terms | None = None,
+    promises: Sequence[Promise] | None = None,
     head: str | None = None,
     timeout: float | None = None,
 ) -> LedgerChain:
@@ -305,7 +305,7 @@ def verify_ledger(
     Args:
         path: The ledger.
         plan_digest: The plan it must be about.
-        terms: The plan's witnesses: misses that are no witnesses are then noticed too.
+        promises: Those of the plan: misses that are no witnesses are then noticed too.
         head: The hash of a line that must be there, for instance the one that a release keeps: shows whether
             lines were cut off at the end, or the release was taken back.
         timeout: Seconds to wait for a process that is publishing; None waits as long as it takes.
@@ -323,8 +323,8 @@ def verify_ledger(
         raise unreadable(path, "ledger", problem) from None
     if chain.tail and not chain.is_pending:
         raise damaged(source, chain.n_lines + 1)
-    if plan_digest is not None and terms is not None:
-        check_plan(chain, plan_digest, terms, source)
+    if plan_digest is not None and promises is not None:
+        check_plan(chain, plan_digest, promises, source)
     elif plan_digest is not None and chain.header.plan_digest != plan_digest:
         raise other_plan(source)
     if head is not None and head != chain.head:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, chain
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from elldelta.core.closeness import as_limit
-from elldelta.core.partition import Partition, grouping_from_merged
+from elldelta.core.partition import grouping_from_merged
+from elldelta.core.promises import Close, Shown, Values
 from elldelta.core.updates import Update
 from elldelta.errors import ParameterError
 from elldelta.files import (
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.core.certificate import CertificateTerms
-    from elldelta.core.several import Terms
+    from elldelta.core.promises import Promise
 
 FORMAT_VERSION = 1
 """Version of the file; others are refused."""
@@ -57,142 +57,149 @@ Line = TypeVar("Line", "LedgerHeader", "LedgerEntry", "VoidLine")
 
 
 @dataclass(frozen=True)
-class LedgerColumn:
-    """What the first line says of a sensitive column.
+class PromisedValues:
+    """What the first line says of a promise of values.
 
     Attributes:
+        column: The name of the sensitive column.
+        values: Where its values begin and end, among those of all columns.
         ell: Values left for everybody who is in linked releases.
-        n_values: The number of sensitive values.
+        min_records: r: a witness counts as shown only with at least r records.
         n_witnesses: a_c, one per base class.
-        closeness: T, as a fraction such as 1/5; None where the plan promises no closeness.
-        name: Its name, where there are several.
     """
 
+    column: str
+    values: tuple[int, int]
     ell: int
-    n_values: int
+    min_records: int
     n_witnesses: tuple[int, ...]
-    closeness: str | None = None
-    name: str | None = None
-
-    @classmethod
-    def of(cls, terms: CertificateTerms) -> LedgerColumn:
-        """What the terms of a plan say of it."""
-        return cls(
-            ell=terms.ell,
-            n_values=terms.n_values,
-            n_witnesses=tuple(terms.n_witnesses.tolist()),
-            closeness=None if terms.closeness is None else str(terms.closeness.limit * terms.releases),
-            name=terms.name or None,
-        )
 
     def __post_init__(self) -> None:
-        if min(self.ell, self.n_values) < 1 or (
-            self.closeness is not None and str(as_limit(self.closeness)) != self.closeness
-        ):
+        _check_promise(self.column, self.values)
+        if min(self.ell, self.min_records) < 1 or min(self.n_witnesses, default=0) < self.ell:
             raise ParameterError("The header of a ledger is malformed.")
-        _check_below(self.n_witnesses, self.n_values + 1)
+        _check_below(self.n_witnesses, self.values[1] - self.values[0] + 1)
 
     @property
-    def n_needed(self) -> int:
-        """The witnesses that must survive: none where closeness is all that is promised."""
-        return 0 if self.closeness is not None and self.ell == 1 else self.ell
+    def words(self) -> str:
+        """What is left of the column."""
+        each = f" with at least {self.min_records} linked records each" if self.min_records > 1 else ""
+        return f"{self.ell} values of {self.column!r}{each}"
+
+
+@dataclass(frozen=True)
+class PromisedCloseness:
+    """What the first line says of a promise of closeness.
+
+    Attributes:
+        column: The name of the sensitive column.
+        values: Where its values begin and end, among those of all columns.
+        limit: T, as a fraction such as 1/5.
+    """
+
+    column: str
+    values: tuple[int, int]
+    limit: str
+
+    def __post_init__(self) -> None:
+        _check_promise(self.column, self.values)
+        if str(as_limit(self.limit)) != self.limit:
+            raise ParameterError("The header of a ledger is malformed.")
 
     @property
-    def values_left(self) -> str:
-        """Words for what is left of it."""
-        return f"{self.ell} {'sensitive values' if self.name is None else f'values of {self.name!r}'}"
+    def words(self) -> str:
+        """How far shares may be from what the plan says of the column."""
+        points = f"{100 * float(Fraction(self.limit)):g} percentage points"
+        return f"within {points} of what the plan says of {self.column!r}"
 
-    @property
-    def distance(self) -> str:
-        """Words for how far shares may be from what the plan says of it."""
-        of = "" if self.name is None else f" of {self.name!r}"
-        points = f"{100 * float(Fraction(self.closeness or 0)):g} percentage points"
-        return f"within {points} of what the plan says{of}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """What is promised of it, as plain JSON values."""
-        near = None if self.closeness is None else float(Fraction(self.closeness))
-        told = {"name": self.name, "ell": self.ell, "closeness": near}
-        return {name: value for name, value in told.items() if value is not None}
+def _check_promise(column: str, values: tuple[int, int]) -> None:
+    """Refuses a column without values, or with a name that could steer a terminal."""
+    if not column or not column.isprintable() or not 0 <= values[0] < values[1]:
+        raise ParameterError("The header of a ledger is malformed.")
 
 
 @dataclass(frozen=True)
 class LedgerHeader:
-    """The first line: which plan the ledger is about.
+    """The first line: which plan the ledger is about, and what it promises.
 
     Attributes:
         plan_digest: The digest of the plan.
         releases: t, what a certificate promises without the ledger.
-        min_records: r: a witness counts as shown only with at least r records.
-        columns: The sensitive columns, each with its own promise. Lines number the values of the first one,
-            then those of the next.
-        moves: Per base class the number of the classes among which somebody may move; None if nobody moves.
+        n_classes: R, the base classes.
+        values: The promises of values.
+        closeness: The promises of closeness.
+        ranges: Per base class the number of the classes among which somebody may move; None if nobody moves.
     """
 
     plan_digest: str
     releases: int
-    min_records: int
-    columns: tuple[LedgerColumn, ...]
-    moves: tuple[int, ...] | None = None
+    n_classes: int
+    values: tuple[PromisedValues, ...] = ()
+    closeness: tuple[PromisedCloseness, ...] = ()
+    ranges: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        names = [column.name for column in self.columns]
-        n_classes = self.n_classes if self.columns else 0
         if (
-            not self.columns
-            or min(self.releases, self.min_records) < 1
-            or any(len(column.n_witnesses) != n_classes for column in self.columns)
-            or (self.moves is not None and len(self.moves) != n_classes)
-            or (names != [None] and not _are_names(names))
+            not self._promises
+            or min(self.releases, self.n_classes) < 1
+            or any(len(promise.n_witnesses) != self.n_classes for promise in self.values)
+            or (self.ranges is not None and len(self.ranges) != self.n_classes)
         ):
             raise ParameterError("The header of a ledger is malformed.")
-        _check_below(self.moves or (), n_classes)
-        if n_classes * self.n_values > MOST_CELLS:
+        _check_below(self.ranges or (), self.n_classes)
+        if self.n_classes * self.n_values > MOST_CELLS:
             raise ParameterError("The header of a ledger names more cells than any plan has.")
 
     @classmethod
-    def of(cls, plan_digest: str, terms: Terms) -> LedgerHeader:
+    def of(cls, plan_digest: str, promises: Sequence[Promise]) -> LedgerHeader:
         """The header for a plan."""
-        first = terms.parts[0]
+        values = [promise for promise in promises if isinstance(promise, Values)]
+        closeness = [promise for promise in promises if isinstance(promise, Close)]
+        ranges = next((promise.ranges for promise in values), None)
+        [(releases, n_classes)] = {
+            *((promise.releases, len(promise.witnesses)) for promise in values),
+            *((promise.releases, len(promise.references)) for promise in closeness),
+        }
         return cls(
             plan_digest=plan_digest,
-            releases=first.releases,
-            min_records=first.min_records,
-            columns=tuple(map(LedgerColumn.of, terms.parts)),
-            moves=None if first.moves is None else tuple(first.moves.tolist()),
+            releases=releases,
+            n_classes=n_classes,
+            values=tuple(
+                PromisedValues(
+                    promise.column,
+                    (promise.values.start, promise.values.stop),
+                    promise.ell,
+                    promise.min_records,
+                    tuple(promise.n_witnesses.tolist()),
+                )
+                for promise in values
+            ),
+            closeness=tuple(
+                PromisedCloseness(
+                    promise.column, (promise.values.start, promise.values.stop), str(promise.limit)
+                )
+                for promise in closeness
+            ),
+            ranges=None if ranges is None else tuple(ranges.tolist()),
         )
 
     @property
-    def n_classes(self) -> int:
-        """The number of base classes, R."""
-        return len(self.columns[0].n_witnesses)
+    def _promises(self) -> tuple[PromisedValues | PromisedCloseness, ...]:
+        return (*self.values, *self.closeness)
 
     @property
     def n_values(self) -> int:
         """The number of values of all columns."""
-        return sum(column.n_values for column in self.columns)
-
-    @property
-    def promises_closeness(self) -> bool:
-        """Whether closeness is promised of a column; then lines tell what a release shows."""
-        return any(column.closeness is not None for column in self.columns)
-
-    @property
-    def slices(self) -> tuple[slice, ...]:
-        """Where the values of every column stand."""
-        ends = accumulate(column.n_values for column in self.columns)
-        return tuple(slice(end - own.n_values, end) for end, own in zip(ends, self.columns, strict=True))
+        return max(promise.values[1] for promise in self._promises)
 
     def to_dict(self) -> dict[str, Any]:
         """The header as plain JSON values."""
-        columns = [fields_of(column) for column in self.columns]
-        return {"kind": KIND, "format": FORMAT_VERSION, "sequence": 0, **fields_of(self), "columns": columns}
-
-
-def _are_names(names: Sequence[Any]) -> bool:
-    """Whether these are different names of columns; a name may not steer a terminal."""
-    are_texts = all(isinstance(name, str) and name and name.isprintable() for name in names)
-    return are_texts and len(set(names)) == len(names)
+        promises = {
+            "values": [fields_of(promise) for promise in self.values],
+            "closeness": [fields_of(promise) for promise in self.closeness],
+        }
+        return {"kind": KIND, "format": FORMAT_VERSION, "sequence": 0, **fields_of(self), **promises}
 
 
 @dataclass(frozen=True)
@@ -246,14 +253,14 @@ class LedgerEntry:
         _check_misses(self.misses, header)
         if self.update is not None:
             self.update.check(header, self.sequence)
-        if not header.promises_closeness:
+        if not header.closeness:
             if self.counts is not None:
                 raise ParameterError("A line tells counts where no closeness is promised.")
             return
         for row in self.counts or ():
             _check_below(row[:1], header.n_classes)
             _check_below(row[1:], MOST_COUNT)
-        if self.counts is None or counts_of(*self.shown(header)) != self.counts:
+        if self.counts is None or counts_of(self.shown(header)) != self.counts:
             raise ParameterError("The counts of a line are not those of a release.")
 
     @property
@@ -261,13 +268,13 @@ class LedgerEntry:
         """The line that tells what classes last showed which this one withholds; None if there is none."""
         return self.update.updates if self.update is not None and self.suppressed else None
 
-    def shown(self, header: LedgerHeader) -> tuple[NDArray[np.int64], Partition]:
-        """What the release shows, as far as the line says it: by published class and value; the grouping."""
+    def shown(self, header: LedgerHeader) -> Shown:
+        """What the release shows, as far as the line says it."""
         grouping = grouping_from_merged(self.merged, header.n_classes)
         table = np.zeros((grouping.n_classes, header.n_values), dtype=np.int64)
         for base, *numbers in self.counts or ():
             table[grouping.class_of[base]] = numbers
-        return table, grouping
+        return Shown(table, grouping)
 
 
 @dataclass(frozen=True)
@@ -395,19 +402,19 @@ def missed_table(misses: Misses, header: LedgerHeader) -> NDArray[np.bool_]:
     return table
 
 
-def counts_of(shown: NDArray[np.int64], grouping: Partition) -> Misses:
+def counts_of(shown: Shown) -> Misses:
     """What a release shows, in the one way in which a line says it."""
-    firsts = [int(members[0]) for members in grouping]
-    filled = np.flatnonzero(shown.any(axis=1)).tolist()
-    return tuple(sorted((firsts[row], *shown[row].tolist()) for row in filled))
+    firsts = [int(members[0]) for members in shown.grouping]
+    filled = np.flatnonzero(shown.has_records).tolist()
+    return tuple(sorted((firsts[row], *shown.counts[row].tolist()) for row in filled))
 
 
 def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes, str]:
     """A line of a ledger with its newline, and its hash."""
     chained = {**document, "previous": previous}
     parts = canonical_parts(chained)
-    own = digest_of_parts(members(parts))
-    return b"".join((*members(parts | canonical_parts({"hash": own})), b"\n")), own
+    digest = digest_of_parts(members(parts))
+    return b"".join((*members(parts | canonical_parts({"hash": digest})), b"\n")), digest
 
 
 def read_sealed(line: bytes, document: Mapping[str, Any], previous: str | None) -> SealedLine:

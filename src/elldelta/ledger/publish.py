@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-    from elldelta.core.several import Terms
+    from elldelta.core.promises import Promise
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat, PublicKey, TrustedKeys
     from elldelta.ledger.admission import Admission, ReadLedger
@@ -168,8 +168,8 @@ def _publish_once(
     request: ReleaseRequest, counted: CountedTable, owner: str, book: ReadLedger, progress: Progress | None
 ) -> Release:
     """A table that stands by itself."""
-    content = decide(request, counted, _terms_left(request, book, owner))
-    admission = book.check(content.certificate, owner=owner, content_digest=content.digest)
+    content = decide(request, counted, _promises_left(request, book, owner))
+    admission = book.check(content.shown, owner=owner, content_digest=content.digest)
     manifest = describe(request.plan, content, ledger=_line(admission, book))
     with AtomicFiles(overwrite=request.overwrite) as files:
         made = write_files(request, counted, content, manifest, files, progress)
@@ -193,14 +193,12 @@ def _publish_again(
         Comparison(updates, counted, request.plan, owner, request.person or "") as comparison,
     ):
         if updates.since is None:
-            update = comparison.begin(decide(request, counted, _terms_left(request, book, owner)))
+            update = comparison.begin(decide(request, counted, _promises_left(request, book, owner)))
         else:
             update = comparison.compare(book)
         content = update.content
         revision, persons = comparison.write_state(update, files.stage(updates.state, private=True))
-        admission = book.check(
-            content.certificate, owner=owner, content_digest=content.digest, revision=revision
-        )
+        admission = book.check(content.shown, owner=owner, content_digest=content.digest, revision=revision)
         manifest = describe(
             request.plan, content, ledger=_line(admission, book), persons=persons, update=update.numbers
         )
@@ -209,14 +207,14 @@ def _publish_again(
     return made
 
 
-def _terms_left(request: ReleaseRequest, book: ReadLedger, owner: str) -> Terms | None:
+def _promises_left(request: ReleaseRequest, book: ReadLedger, owner: str) -> tuple[Promise, ...]:
     """What the ledger has left, where the choice of classes depends on it.
 
     As it stood before the owner's release, if that is made again: so that it is the same.
     """
     if request.coins is None and not request.leave_out:
-        return None
-    return book.before(owner).state.terms_left()
+        return ()
+    return book.before(owner).state.left()
 
 
 def _line(admission: Admission, book: ReadLedger) -> Line | None:

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import missing_witnesses
 from elldelta.core.checks import check_whole
-from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown, certify
 from elldelta.core.updates import Groups
 from elldelta.engines import TableColumn, sql, state_sql
 from elldelta.errors import DataError, InternalError, ParameterError, RefusedError
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from elldelta.core.ledger_state import LedgerState
     from elldelta.engines import Engine, Table
     from elldelta.ledger.admission import ReadLedger
     from elldelta.model import CountedTable
@@ -108,19 +108,25 @@ class Revision:
 
 def check_updatable(plan: Plan) -> None:
     """Refuses a plan whose tables cannot be published again."""
+    if len(plan.columns) > 1:
+        raise ParameterError(
+            "A table that is published again has one sensitive column.",
+            found=f"This plan has {len(plan.columns)}: {', '.join(map(repr, plan.schema.sensitive_names))}.",
+            remedy="Make a plan for one of them.",
+        )
     if plan.moving is not None:
         raise ParameterError(
             "Tables that are published again have fixed classes.",
             found="The classes of this plan move up a tree, and what that tells is not bounded for updates.",
             remedy="Use a plan with fixed classes (without a merge risk).",
         )
-    if plan.terms.moves is not None:
+    if plan.movers is not None:
         raise ParameterError(
             "A plan for people who move is for tables that are published once.",
             found="Who moves among classes would have to leave one and come to another at the same time.",
             remedy="Use a plan without columns that change; who moves then stays where it was published.",
         )
-    if plan.closeness is not None:
+    if plan.promises_closeness:
         raise ParameterError(
             "A plan that promises closeness is for tables that are published once.",
             found="How far subtracting its releases leads from what the plan says is not bounded.",
@@ -182,7 +188,7 @@ class Comparison:
         """The first release of a series: everybody who is published is in the state."""
         ranks = self._counted.counts.ranks
         class_of = self._plan.class_of(ranks)
-        is_shown = ~content.certificate.suppressed[class_of]
+        is_shown = ~content.shown.left_out[class_of]
         classes = self._put(cell=ranks[is_shown], **{"class": class_of[is_shown]})
         query = state_sql.first_state(self._pairs, classes)
         return TableUpdate(content, {}, None, None, query, self._store(state_sql.several_rows(self._pairs)))
@@ -203,10 +209,7 @@ class Comparison:
             )
         old, since = self._read_state(book)
         compared, several, found, persons = self._compared(old, self._erased(old))
-        state = book.state
-        if not isinstance(state, LedgerState):
-            raise InternalError("Tables that are published again have one sensitive column.")
-        decisions = self._decide(found, persons, state)
+        decisions = self._decide(found, persons, book.state)
         changes = self._put(
             **{"class": np.arange(self._plan.n_classes)}, changes=(decisions == _CHANGE).astype(np.int64)
         )
@@ -361,13 +364,10 @@ class Comparison:
         # One person may have many values: each group needs as many persons as a table of its own.
         passes: NDArray[np.bool_] = np.all(~tables.any(axis=2) | (persons >= fewest_persons(plan)), axis=0)
         for _ in range(2):  # classes do not depend on each other: the second time nothing changes
-            update = groups.only(passes).missed(plan.terms, alone)
-            shown = np.where(passes[:, np.newaxis], found.if_changed, 0)
-            missed = missing_witnesses(shown, plan.terms, alone)
-            after = state.series.with_update(self._owner, update)
-            left = plan.terms.n_witnesses - after.most_missed(state.missed | missed)
-            fails = (left < plan.ell) | (missed.sum(axis=1) > plan.terms.allowances)
-            passes[fails] = False
+            update = self._owner, groups.only(passes).missed(plan.promises, alone)
+            shown = Shown(np.where(passes[:, np.newaxis], found.if_changed, 0), alone)
+            passes[certify(plan.promises, shown).fails] = False
+            passes[np.any(state.violations(shown, update), axis=0)] = False
         decisions = np.where(passes, _CHANGE, _HOLD)
         must = found.table(state_sql.MUST).any(axis=1)
         if longest_wait is not None:

@@ -12,13 +12,13 @@ from msgspec import Meta
 from elldelta.core.closeness import (
     FEWEST_PAST,
     SMOOTHING,
-    ClosenessTerms,
     as_limit,
     public_references,
     total_reference,
 )
 from elldelta.core.distribution import rungs_below
 from elldelta.core.generalize.bounds import ClosenessBound
+from elldelta.core.promises import Close, Shown
 from elldelta.errors import ParameterError
 from elldelta.parameters import ClosenessTo
 
@@ -104,7 +104,7 @@ class Closeness:
         """
         if sharp.bound.closeness is None:
             return sharp
-        rows = np.broadcast_to(self.shares, (classes.n_quasi_identifiers, self.shares.shape[1]))
+        rows = self.class_shares(classes.n_quasi_identifiers)
         near = ClosenessBound(sharp.bound.closeness.limit, n_past=sharp.bound.closeness.n_past)
         far = near.chances(classes, sharp.bound.whole_records, rows)
         return sharp.with_far(far).with_masses(np.array(self.masses))
@@ -135,12 +135,23 @@ class Closeness:
         shares: NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
         return shares
 
-    def terms(self, n_classes: int, releases: int) -> ClosenessTerms:
-        """What each of t releases must keep, checked alone: T / t."""
+    def class_shares(self, n_classes: int) -> NDArray[np.float64]:
+        """The references as distributions, a row for every class."""
+        return np.broadcast_to(self.shares, (n_classes, self.shares.shape[1]))
+
+    def promise(self, n_classes: int, releases: int, column: str = "", start: int = 0) -> Close:
+        """What each of t releases must keep, checked alone: T / t.
+
+        Args:
+            n_classes: The number of classes.
+            releases: t.
+            column: The name of the sensitive column.
+            start: Where its values begin in a table of counts.
+        """
         table = np.broadcast_to(
             np.array(self.references, dtype=np.int64), (n_classes, len(self.references[0]))
         )
-        return ClosenessTerms(np.ascontiguousarray(table), self.exact_limit / releases)
+        return Close(np.ascontiguousarray(table), self.exact_limit, releases, column=column, start=start)
 
     def shown(self, counts: NDArray[np.int64], grouping: Partition, releases: int) -> ClosenessShown:
         """What a release shows of it, for its manifest: how far its classes are from their references.
@@ -150,13 +161,13 @@ class Closeness:
             grouping: The published class of every class of the plan.
             releases: t.
         """
-        terms = self.terms(grouping.n_quasi_identifiers, releases)
-        distance = float(terms.distances_upper(counts, grouping).max())
+        promise = self.promise(grouping.n_quasi_identifiers, releases)
+        distance = float(promise.distances_upper(Shown(counts, grouping)).max())
         # Rounded up, so that other machines find the same number.
         return {
             "limit": self.limit,
             "to": self.to,
-            "allowed": float(terms.limit),
+            "allowed": float(promise.allowed),
             "distance": float(_up(np.array([distance]))[0]),
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError, RefusedError
 from elldelta.files import loaded
 from elldelta.plan.closeness import Closeness
+from elldelta.plan.columns import APART
 from elldelta.plan.common_cells import common_cells
 from elldelta.plan.plan import Plan, read_plan
-from elldelta.plan.several import slicing_conditions
 
 if TYPE_CHECKING:
     import os
@@ -52,33 +52,49 @@ class LinkedCloseness:
 
 
 @dataclass(frozen=True, eq=False)
-class Composed:
-    """The profile of all releases together, what it assumes, and how close they stay to what plans say.
+class ComposedColumn:
+    """What all releases together leave of one sensitive column.
 
     Attributes:
+        column: Its name.
         profile: For every ell the failure of all releases together.
-        conditions: What must be true.
         closeness: How close they stay to what each plan says.
-        column: The sensitive column that it is about.
-        also: The same of further sensitive columns.
     """
 
+    column: str
     profile: Profile
-    conditions: tuple[str, ...] = CONDITIONS
     closeness: tuple[LinkedCloseness, ...] = ()
-    column: str = ""
-    also: tuple[Composed, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The profile as plain JSON values."""
         failures = self.profile.failures_upper.tolist()
         return {
-            "releases": self.profile.releases,
+            "column": self.column,
             "profile": [{"ell": ell, "delta": failure} for ell, failure in enumerate(failures, start=1)],
+            "closeness": [asdict(item) for item in self.closeness],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Composed:
+    """What all releases together leave of every sensitive column, and what that assumes.
+
+    Attributes:
+        releases: How many releases there are.
+        columns: What they leave of every sensitive column.
+        conditions: What must be true.
+    """
+
+    releases: int
+    columns: tuple[ComposedColumn, ...]
+    conditions: tuple[str, ...] = CONDITIONS
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers as plain JSON values."""
+        return {
+            "releases": self.releases,
+            "columns": [column.to_dict() for column in self.columns],
             "conditions": list(self.conditions),
-            **({"closeness": [asdict(item) for item in self.closeness]} if self.closeness else {}),
-            **({"column": self.column} if self.column else {}),
-            **({"also": [other.to_dict() for other in self.also]} if self.also else {}),
         }
 
 
@@ -110,39 +126,46 @@ def compose(releases: Sequence[tuple[Plan | str | os.PathLike[str], int]]) -> Co
             remedy="Rely on certificates, which add up without any model, or on a ledger.",
         )
     numbers = [number for _, number in releases]
-    if plans[0].schema.also_sensitive:  # every sensitive column by itself
-        first, *others = (
-            replace(compose(list(zip(faces, numbers, strict=True))), column=faces[0].schema.sensitive.name)
-            for faces in zip(*(plan.faces for plan in plans), strict=True)
-        )
-        apart = slicing_conditions(plans[0].schema)
-        return replace(first, conditions=(*first.conditions, *apart), also=tuple(others))
+    conditions: tuple[str, ...] = CONDITIONS
+    if any(plan.promises_closeness for plan in plans):
+        conditions = (*conditions, Closeness.CONDITION)
+    if len(plans[0].columns) > 1:
+        conditions = (*conditions, APART)
     cells = common_cells(plans[0].schema, [plan.classes for plan in plans])
-    made = [
-        ReleaseEvent(Partition(class_of), plan.cells(), plan.records, number)
-        for plan, (_, number), class_of in zip(plans, releases, cells, strict=True)
+    columns = tuple(_composed_column(plans, numbers, cells, index) for index in range(len(plans[0].columns)))
+    return Composed(sum(numbers), columns, conditions)
+
+
+def _composed_column(
+    plans: Sequence[Plan], numbers: Sequence[int], cells: Sequence[NDArray[np.int64]], index: int
+) -> ComposedColumn:
+    """What so many releases of each plan leave of one sensitive column."""
+    sensitive = plans[0].schema.sensitives[index]
+    events = [
+        ReleaseEvent(Partition(class_of), plan.columns[index].cells(sensitive.size), plan.records, number)
+        for plan, number, class_of in zip(plans, numbers, cells, strict=True)
     ]
-    return Composed(
-        profile_of(made),
-        CONDITIONS if all(plan.closeness is None for plan in plans) else (*CONDITIONS, Closeness.CONDITION),
-        tuple(_linked_closeness(plans, numbers, cells)),
-    )
+    closeness = tuple(_linked_closeness(plans, numbers, cells, index))
+    return ComposedColumn(sensitive.name, profile_of(events), closeness)
 
 
 def _linked_closeness(
-    plans: Sequence[Plan], numbers: Sequence[int], cells: Sequence[NDArray[np.int64]]
+    plans: Sequence[Plan], numbers: Sequence[int], cells: Sequence[NDArray[np.int64]], index: int
 ) -> Iterator[LinkedCloseness]:
     """For every plan with references: what each release may use, and the way between references, added up."""
-    terms = [plan.terms.closeness for plan in plans]
-    for plan, own, class_of in zip(plans, terms, cells, strict=True):
-        if own is None or plan.closeness is None:
+    each = [plan.columns[index].closeness for plan in plans]
+    for plan, near, class_of in zip(plans, each, cells, strict=True):
+        if near is None:
             continue
         total: NDArray[np.float64] = np.zeros(len(class_of))
-        for other, number, other_of in zip(terms, numbers, cells, strict=True):
+        for other, made_with, number, other_of in zip(each, plans, numbers, cells, strict=True):
             if other is None:
                 total += np.inf
                 continue
-            between = distances_between(own.shares[class_of], other.shares[other_of])
-            total += number * (float(other.limit) + between)
+            between = distances_between(
+                near.class_shares(plan.n_classes)[class_of],
+                other.class_shares(made_with.n_classes)[other_of],
+            )
+            total += number * (float(other.exact_limit / made_with.releases) + between)
         distance = float(total.max()) * (1.0 + 1e-12)
-        yield LinkedCloseness(plan.digest, plan.closeness.limit, distance if distance < 1.0 else None)
+        yield LinkedCloseness(plan.digest, near.limit, distance if distance < 1.0 else None)

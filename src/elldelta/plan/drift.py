@@ -192,8 +192,8 @@ def _table(model: Model, place: int) -> NDArray[np.float64]:
 def _plan_drift(plan: Plan, *models: Model) -> PlanDrift:
     before, now = (
         _failing_in_any(
-            failing_chances(face, _witness_cells(face, own), plan.records, model.n_records)
-            for face, own in zip(plan.faces, _faces(model), strict=True)
+            failing_chances(plan, index, _witness_cells(plan, model, index), plan.records, model.n_records)
+            for index in range(len(plan.columns))
         )
         for model in models
     )
@@ -214,35 +214,27 @@ def _plan_drift(plan: Plan, *models: Model) -> PlanDrift:
     )
 
 
-def _faces(model: Model) -> list[Model]:
-    """The model of every sensitive column; mostly itself."""
-    schema = model.schema
-    return (
-        [model.for_column(place) for place in range(len(schema.sensitives))]
-        if schema.also_sensitive
-        else [model]
-    )
-
-
 def _failing_in_any(chances: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
     """The chance of every class to fail in any sensitive column, about."""
-    passing = np.prod([1.0 - own for own in chances], axis=0)
+    passing = np.prod([1.0 - failing for failing in chances], axis=0)
     return np.asarray(1.0 - passing)
 
 
-def _witness_cells(plan: Plan, model: Model) -> list[NDArray[np.float64]]:
+def _witness_cells(plan: Plan, model: Model, index: int) -> list[NDArray[np.float64]]:
     counts = model.counts
-    cells = counts.by_class(plan.class_of(counts.ranks), plan.n_classes) / counts.n.sum()
-    return [row[list(values)] for row, values in zip(cells, plan.witnesses, strict=True)]
+    table = plan.schema.by_column(counts.by_class(plan.class_of(counts.ranks), plan.n_classes))[index]
+    cells = table / table.sum()
+    return [row[list(values)] for row, values in zip(cells, plan.columns[index].witnesses, strict=True)]
 
 
 def failing_chances(
-    plan: Plan, cells: Sequence[ArrayLike], n_records: int, n_past: int | None = None
+    plan: Plan, index: int, cells: Sequence[ArrayLike], n_records: int, n_past: int | None = None
 ) -> NDArray[np.float64]:
     """The chance of every class to miss more witnesses than it may, about: values as if independent.
 
     Args:
         plan: The plan.
+        index: The sensitive column.
         cells: Shares of the witnesses of every class.
         n_records: The records of the owner.
         n_past: How many records the shares come from: they are a sample, and a value that occurred five times
@@ -250,8 +242,9 @@ def failing_chances(
     """
     from scipy.stats import binom, nbinom
 
-    chances, fewest = np.zeros(plan.n_classes), plan.min_records - 1
-    for row, (given, allowance) in enumerate(zip(cells, plan.terms.allowances.tolist(), strict=True)):
+    column, chances, fewest = plan.columns[index], np.zeros(plan.n_classes), plan.min_records - 1
+    for row, given in enumerate(cells):
+        allowance = max(0, len(column.witnesses[row]) - column.ell) // plan.releases
         shares = np.asarray(given, np.float64)
         if n_past is None:
             missing = np.asarray(binom.cdf(fewest, n_records, shares))

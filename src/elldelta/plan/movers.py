@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from elldelta.engines import Progress
     from elldelta.parameters import Movers
     from elldelta.plan.classes import Classes
+    from elldelta.plan.columns import ColumnPlan
     from elldelta.plan.plan import Plan
     from elldelta.plan.planner import Planner
     from elldelta.plan.wish import Wish
@@ -67,13 +68,13 @@ def range_numbers(schema: Schema, classes: Classes, movers: Movers | None) -> ND
     return ranges_of(*classes.hulls(schema), stays)
 
 
-def common_of(plan: Plan) -> CommonWitnesses | None:
-    """The witnesses that classes of a plan have in common; None if nobody moves."""
-    moves = plan.terms.moves
-    if moves is None:
+def common_of(plan: Plan, column: ColumnPlan) -> CommonWitnesses | None:
+    """The witnesses of a column that classes of a plan have in common; None if nobody moves."""
+    ranges = range_numbers(plan.schema, plan.classes, plan.movers)
+    if ranges is None:
         return None
-    _, firsts = np.unique(moves, return_index=True)
-    return CommonWitnesses(moves, tuple(plan.witnesses[first] for first in firsts.tolist()))
+    _, firsts = np.unique(ranges, return_index=True)
+    return CommonWitnesses(ranges, tuple(column.witnesses[first] for first in firsts.tolist()))
 
 
 def drawn(planner: Planner, bounds: Bounds) -> tuple[Partition, Classes, Common | None]:

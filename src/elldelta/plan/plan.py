@@ -6,14 +6,13 @@ and an edited one is noticed. It is made from a model only, never from an owner'
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from elldelta.core.checks import check_ell, check_releases, check_whole
+from elldelta.core.checks import check_releases, check_whole
 from elldelta.core.moving import Moving
-from elldelta.errors import ElldeltaError, FileError, ParameterError
+from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files import (
     AtomicFiles,
     MisfitError,
@@ -37,13 +36,7 @@ from elldelta.plan.classes import (
     lengths_of,
     whole_ranges,
 )
-from elldelta.plan.closeness import Closeness
-from elldelta.plan.several import (
-    check_faces,
-    face_from_dict,
-    face_to_dict,
-    faces_of,
-)
+from elldelta.plan.columns import ColumnPlan
 from elldelta.plan.words import conditions_of, promise_of
 from elldelta.schema.schema import Schema
 
@@ -55,17 +48,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from elldelta.core.certificate import CertificateTerms
-    from elldelta.core.several import Terms
+    from elldelta.core.promises import Promise
     from elldelta.core.utility import HullLoss, Utility
     from elldelta.model.model import Model
+    from elldelta.plan.closeness import Closeness
 
 FORMAT_VERSION = 1
 """Version of the file; others are refused."""
 
 KIND = "plan"
 
-_TABLES = ("witnesses", "witness_cells")
+_COLUMN_KEYS = {field.name for field in fields(ColumnPlan)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,18 +68,12 @@ class Plan(Displayed):
     Attributes:
         schema: The columns the plan is about.
         classes: Which combinations of quasi-identifiers are published together.
-        ell: Sensitive values left for everybody who is in all linked releases.
+        columns: What is promised of every sensitive column; one or more, in the order of the schema.
         delta: The failure probability of one release that was asked for.
         releases: t, how many releases may be linked.
         records: N, the records every release needs.
-        failure_upper: Bound on the probability that linking t releases leaves somebody below ell; in a
-            certified plan, that one of t releases, or of those of all owners, with N records each is refused.
         kind: "certified": boxes; every release is checked, and the promise is certain. "probabilistic":
             boxes; it holds except with probability failure_upper. "paper": the same of the paper's runs.
-        witnesses: Per class, the values that the proof counts, most probable first.
-        witness_cells: Their probabilities P(c, s) in the model, so that promises can be recomputed and
-            composed from plans alone.
-        p: What ell cells of every class of a paper plan reach.
         min_records: A witness counts as present only with so many records.
         model_digest: The model the plan was made from.
         k: No published class of a certified release holds fewer records.
@@ -96,25 +83,17 @@ class Plan(Displayed):
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
         movers: Who moves among classes, so that these have their witnesses in common; None if nobody does.
         past: How the past records behind the plan are protected by noise, if they are.
-        closeness: What is promised about shares of linked records, if that was asked for. With ell = 1 it is
-            all that is promised, and there are no witnesses.
         seen: The range of every quasi-identifier in which nearly all past records lie; loss is measured
             against it. By default the whole domain.
-        also: Where there are several sensitive columns: the plans of the further ones, with the same classes.
-            What this plan says of values is about the first.
     """
 
     schema: Schema
     classes: Classes
-    ell: int
+    columns: tuple[ColumnPlan, ...]
     delta: float
     releases: int
     records: int
-    failure_upper: float
     kind: PlanKind
-    witnesses: tuple[tuple[int, ...], ...]
-    witness_cells: tuple[tuple[float, ...], ...]
-    p: float | None
     min_records: int
     model_digest: str
     k: int = 1
@@ -124,125 +103,88 @@ class Plan(Displayed):
     owners: int | None = None
     movers: Movers | None = None
     past: tuple[Protection, ...] = ()
-    closeness: Closeness | None = None
     seen: tuple[tuple[int, int], ...] = ()
-    also: tuple[Plan, ...] = ()
+
+    _written: ClassVar[dict[str, bytes]] = {}
+    """Parts of the file as they were read: they are large, and need not be written again."""
 
     def __post_init__(self) -> None:
-        self._check_numbers()
-        n_values = self.schema.sensitive.size  # of the first sensitive column
-        check_ell(self.ell, self.schema.sensitive.n_groups)
+        if not isinstance(self.classes, Runs if self.kind == "paper" else Boxes):
+            raise ParameterError("The classes of a plan are boxes, or the runs of a paper plan.")
         check_releases(self.releases)
         check_whole("the number of records", self.records)
         if self.kind not in PLAN_KINDS:
             raise ParameterError(f"The kind of a plan must be one of {', '.join(PLAN_KINDS)}.")
-        if not 0.0 <= self.failure_upper <= 1.0 or (self.failure_upper == 1.0 and not self.is_certified):
-            raise ParameterError("The failure probability of a plan must lie between 0 and 1.")
         if not 0.0 < self.delta < 1.0:
             raise ParameterError("delta must lie strictly between 0 and 1.")
         check_whole("the number of records per witness", self.min_records)
         check_whole("the fewest records of a class", self.k)
         if self.movers not in (None, *get_args(Movers)):
             raise ParameterError("Who moves under a plan is not known here.")
-        witnesses = self.witness_arrays[1]
-        fewest = self.ell if self.promises_values else 0
-        if (
-            len(self.witnesses) != self.classes.n_classes
-            or min(map(len, self.witnesses), default=fewest) < fewest
-            or not all(len(set(values)) == len(values) for values in self.witnesses)
-            or (witnesses.size and not 0 <= witnesses.min() <= witnesses.max() < n_values)
-        ):
-            raise ParameterError("Every class of a plan needs at least ell different witness values.")
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if len(self.columns) != len(self.schema.sensitives):
+            raise ParameterError("A plan makes its promise for every sensitive column.")
+        for column, sensitive in zip(self.columns, self.schema.sensitives, strict=True):
+            column.check(self.n_classes, sensitive)
+            if column.failure_upper == 1.0 and not self.is_certified:
+                raise ParameterError("The failure probability of a plan must lie between 0 and 1.")
         object.__setattr__(self, "seen", tuple(map(tuple, self.seen)) or whole_ranges(self.schema))
         if len(self.seen) != len(self.schema.sizes) or not all(
             0 <= low <= high < size for (low, high), size in zip(self.seen, self.schema.sizes, strict=True)
         ):
             raise ParameterError("The ranges that were seen must lie inside their domains.")
-        if self.closeness is not None:
-            self.closeness.check(self.n_classes, n_values)
-        object.__setattr__(self, "also", tuple(self.also))
-        if self.schema.also_sensitive or self.also:
-            check_faces(self)
         object.__setattr__(self, "promise", self.promise or promise_of(self))
         object.__setattr__(self, "conditions", tuple(self.conditions) or conditions_of(self))
 
-    def _check_numbers(self) -> None:
-        """Plans come from files: numbers must be possible before anything is computed with them."""
-        real = (self.failure_upper, self.delta, self.p)
-        if not all(n is None or 0.0 <= n <= 1.0 for n in real):
-            raise ParameterError("A probability of the plan does not lie between 0 and 1.")
-        if list(map(len, self.witnesses)) != list(map(len, self.witness_cells)):
-            raise ParameterError("Every witness value of a plan needs its probability.")
-        try:
-            cells = self.witness_arrays[2]
-        except OverflowError:
-            raise ParameterError("A number of the plan is too large.") from None
-        if not ((cells >= 0.0) & (cells <= 1.0)).all():
-            raise ParameterError("The probability of a witness must lie between 0 and 1.")
-        if not isinstance(self.classes, Runs if self.kind == "paper" else Boxes):
-            raise ParameterError("The classes of a plan are boxes, or the runs of a paper plan.")
-
-    @cached_property
-    def witness_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """The witnesses of all classes, one class after the other: where each begins, values and cells."""
-        import numpy as np
-
-        offsets = np.cumsum([0, *map(len, self.witnesses)])
-        values = np.fromiter(chain.from_iterable(self.witnesses), np.int64, offsets[-1])
-        cells = np.fromiter(chain.from_iterable(self.witness_cells), np.float64, offsets[-1])
-        return offsets, values, cells
-
-    @cached_property
-    def faces(self) -> tuple[Plan, ...]:
-        """The plans of one sensitive column each that this one is made of; mostly itself."""
-        return faces_of(self)
+    def for_column(self, index: int) -> Plan:
+        """The plan of one of its sensitive columns, with the same classes."""
+        if len(self.columns) == 1:
+            return self
+        schema, columns = self.schema.for_column(index), (self.columns[index],)
+        return replace(self, schema=schema, columns=columns, promise="", conditions=())
 
     @property
     def ells(self) -> tuple[int, ...]:
         """Ell of every sensitive column."""
-        return (self.ell, *(face.ell for face in self.also))
+        return tuple(column.ell for column in self.columns)
+
+    @property
+    def failure_upper(self) -> float:
+        """Bound on the probability that the promise of any column does not hold, or a release is refused."""
+        return min(1.0, sum(column.failure_upper for column in self.columns))
+
+    @property
+    def promises_closeness(self) -> bool:
+        """Whether something is promised about shares of linked records."""
+        return any(column.closeness is not None for column in self.columns)
 
     @cached_property
-    def all_terms(self) -> Terms:
-        """What a certified release must show, in every sensitive column."""
-        from elldelta.core.several import joint
-
-        if not self.also:
-            return self.faces[0].terms
-        return joint([replace(face.terms, name=face.schema.sensitive.name) for face in self.faces])
-
-    @cached_property
-    def terms(self) -> CertificateTerms:
-        """What a certified release must show, if there is one sensitive column.
-
-        Raises:
-            ParameterError: There are several.
-        """
-        from elldelta.core.certificate import CertificateTerms
+    def promises(self) -> tuple[Promise, ...]:
+        """What every release must show: of each sensitive column in turn, and at last of its classes."""
+        from elldelta.core.promises import Size
         from elldelta.plan.movers import range_numbers
 
-        if self.schema.also_sensitive:
-            raise ParameterError(
-                "This is computed for plans with one sensitive column.",
-                found=f"This one has {len(self.schema.sensitives)}: "
-                f"{', '.join(map(repr, self.schema.sensitive_names))}.",
-                remedy="Make a plan for one of them.",
-            )
-        return CertificateTerms.from_lists(
-            self.witnesses,
-            self.schema.n_values,
-            ell=self.ell,
-            releases=self.releases,
-            min_records=self.min_records,
-            k=self.k,
-            moves=range_numbers(self.schema, self.classes, self.movers),
-            closeness=None if self.closeness is None else self.closeness.terms(self.n_classes, self.releases),
+        ranges, slices = range_numbers(self.schema, self.classes, self.movers), self.schema.value_slices
+        columns = zip(self.columns, self.schema.sensitives, slices, strict=True)
+        return (
+            *(
+                promise
+                for column, sensitive, values in columns
+                for promise in column.promises(
+                    sensitive,
+                    values.start,
+                    releases=self.releases,
+                    min_records=self.min_records,
+                    ranges=ranges,
+                )
+            ),
+            Size(self.k, slices[0]),
         )
 
     @property
-    def promises_values(self) -> bool:
-        """Whether distinct values are promised, and not only closeness."""
-        return self.closeness is None or self.ell > 1
+    def checked_promises(self) -> tuple[Promise, ...]:
+        """Those that every release is checked for: all of a certified plan, of others the size of classes."""
+        return self.promises if self.is_certified else self.promises[-1:]
 
     @cached_property
     def hull_loss(self) -> HullLoss:
@@ -250,24 +192,7 @@ class Plan(Displayed):
         from elldelta.core.utility import HullLoss
 
         lows, highs = clipped(self.seen, self.classes.hulls(self.schema))
-        return HullLoss(lows, highs, lengths_of(self.seen), self.masses_lower)
-
-    @property
-    def masses_lower(self) -> NDArray[np.float64]:
-        """How probable each class is at least: as its witnesses are together, or as closeness tells."""
-        import numpy as np
-
-        if self.closeness is not None:
-            return np.array(self.closeness.masses)
-        return self.by_class(self.witness_arrays[2])
-
-    def by_class(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What numbers of all witnesses, as in `witness_arrays`, add up to in each class."""
-        import numpy as np
-
-        classes = np.repeat(np.arange(self.n_classes), np.diff(self.witness_arrays[0]))
-        sums: NDArray[np.float64] = np.bincount(classes, cells, self.n_classes).astype(np.float64)
-        return sums
+        return HullLoss(lows, highs, lengths_of(self.seen), self.columns[0].masses_lower)
 
     def utility(self, model: Model) -> Utility:
         """How much information the classes keep, measured on a model: a forecast for the plan's records."""
@@ -296,12 +221,8 @@ class Plan(Displayed):
         """What is worth knowing at a glance."""
         return {
             "promise": self.promise,
-            **(
-                {"ell": ", ".join(map(str, self.ells)) if self.also else self.ell}
-                if self.promises_values
-                else {}
-            ),
-            **({} if self.closeness is None else {"closeness": self.closeness.limit}),
+            **self._by_column("ell", [column.ell for column in self.columns if column.promises_values]),
+            **self._by_column("closeness", [near.limit for near in self._closeness]),
             "releases": self.releases,
             "records": self.records,
             "classes": f"{self.n_classes:,} {self.classes.shape}",
@@ -311,6 +232,14 @@ class Plan(Displayed):
             "digest": self.digest,
             **({"past": self.past_promise} if self.past else {}),
         }
+
+    @property
+    def _closeness(self) -> list[Closeness]:
+        return [column.closeness for column in self.columns if column.closeness is not None]
+
+    def _by_column(self, name: str, numbers: Sequence[float]) -> dict[str, object]:
+        """Numbers of the sensitive columns in a row; nothing where there are none."""
+        return {name: ", ".join(f"{number:g}" for number in numbers)} if numbers else {}
 
     def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
         """What must be true for the promise to hold."""
@@ -336,12 +265,8 @@ class Plan(Displayed):
         """P(c, s), classes x values; 0 for values that are no witnesses, which errs on the safe side."""
         import numpy as np
 
-        if self.schema.also_sensitive:
-            return np.concatenate([face.cells() for face in self.faces], axis=1)
-        table = np.zeros((self.n_classes, self.schema.n_values))
-        offsets, values, cells = self.witness_arrays
-        table[np.repeat(np.arange(self.n_classes), np.diff(offsets)), values] = cells
-        return table
+        columns = zip(self.columns, self.schema.sensitives, strict=True)
+        return np.concatenate([column.cells(sensitive.size) for column, sensitive in columns], axis=1)
 
     def class_of(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The class of each combination, seen or not."""
@@ -361,21 +286,17 @@ class Plan(Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values, with its digest."""
-        content = self._content()
-        tables = {name: list(map(list, content[name])) for name in _TABLES}
         return {
             "kind": f"elldelta {KIND}",
             "format": FORMAT_VERSION,
-            **content,
-            **tables,
+            **self._content(),
             "digest": self.digest,
         }
 
     @cached_property
     def file_content(self) -> tuple[str, bytes]:
         """The digest of everything the plan says, and the bytes of its file."""
-        self.__dict__.pop("witness_arrays", None)  # large, as the bytes are: whoever writes a plan needs none
-        return sealed_bytes(KIND, FORMAT_VERSION, self._content())
+        return sealed_bytes(KIND, FORMAT_VERSION, self._content(), self._written)
 
     def _content(self) -> dict[str, Any]:
         """What the plan says."""
@@ -385,9 +306,8 @@ class Plan(Displayed):
             "classes": self.classes.to_dict(),
             "conditions": list(self.conditions),
             "past": [protection.to_dict() for protection in self.past],
-            "closeness": None if self.closeness is None else self.closeness.to_dict(),
+            "columns": [column.to_dict() for column in self.columns],
             "moving": None if self.moving is None else fields_of(self.moving),
-            "also": [face_to_dict(face) for face in self.also],
         }
         content["plan_kind"] = content.pop("kind")  # a file has its own kind
         return content
@@ -397,7 +317,10 @@ class Plan(Displayed):
         return {
             "classes": self.n_classes,
             "records": self.records,
-            "ell": self.ell,
+            "columns": [
+                {"column": name, **column.summary()}
+                for name, column in zip(self.schema.sensitive_names, self.columns, strict=True)
+            ],
             "delta": self.delta,
             "releases": self.releases,
             "failure_upper": self.failure_upper,
@@ -405,17 +328,11 @@ class Plan(Displayed):
             "k": self.k,
             "moving": None if self.moving is None else {**fields_of(self.moving), "k1": self.moving.k1},
             "owners": self.owners,
-            "p": self.p,
             "digest": self.digest,
             "promise": self.promise,
             "conditions": list(self.conditions),
             "movers": self.movers,
             **({"past_promise": self.past_promise} if self.past else {}),
-            **(
-                {}
-                if self.closeness is None
-                else {"closeness": self.closeness.limit, "closeness_to": self.closeness.to}
-            ),
         }
 
     @cached_property
@@ -432,29 +349,23 @@ class Plan(Displayed):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The plan") -> Plan:
         """Reads what `to_dict` wrote; refuses other versions and content that does not match its digest."""
-        from elldelta.plan.consistency import contradiction
+        from elldelta.plan.consistency import contradicting, contradiction
 
         content, parts = unsealed_parts(KIND, FORMAT_VERSION, document, source)
         try:
             schema = Schema.from_dict(content["schema"])
             classes = classes_from_dict(content["classes"], schema)
-            first = schema.for_column(0) if schema.also_sensitive else schema
-            said = {**content, "kind": content["plan_kind"], "schema": first, "classes": classes, "also": ()}
-            plan = record_from(cls, said)
-            if schema.also_sensitive:
-                further = enumerate(content["also"], start=1)
-                also = tuple(face_from_dict(said, schema.for_column(place), own) for place, own in further)
-                plan = replace(plan, schema=schema, also=also)
-            # These hold what stands in the document, so they need not be written out again.
-            written = {name: parts[name] for name in _TABLES}
-            plan.__dict__["file_content"] = sealed_bytes(KIND, FORMAT_VERSION, plan._content(), written)
+            parameters = {**content, "kind": content["plan_kind"], "schema": schema, "classes": classes}
+            plan = record_from(cls, parameters)
+            object.__setattr__(plan, "_written", {"columns": parts["columns"]})
             # The words must be those that this format has for the numbers: nobody else's promise counts.
             intact = (
-                plan.digest == document["digest"]
+                all(set(column) == _COLUMN_KEYS for column in content["columns"])
+                and plan.digest == document["digest"]
                 and plan.promise == promise_of(plan)
                 and plan.conditions == conditions_of(plan)
             )
-            problem = contradiction(plan) if intact else None
+            problem = contradiction(plan, recompute=False) if intact else None
         except MisfitError as misfit:
             raise changed(source, misfit.words) from None
         except (
@@ -470,11 +381,7 @@ class Plan(Displayed):
         if not intact:
             raise changed(source)
         if problem is not None:
-            raise FileError(
-                f"{source} contradicts itself.",
-                found=problem,
-                remedy="Do not rely on it; fetch the original from whoever made it.",
-            )
+            raise contradicting(source, problem)
         return plan
 
 

@@ -22,10 +22,10 @@ from elldelta.pages.charts import check_picture, write_picture
 from elldelta.parameters import with_keywords
 from elldelta.plan.classes import Boxes, Runs, lengths_of, seen_ranges
 from elldelta.plan.closeness import Closeness, closeness_bound
+from elldelta.plan.columns import ColumnPlan
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.root import failing_root, root_distance_risk, root_failure_upper
-from elldelta.plan.several import together
 from elldelta.plan.wish import (
     Wish,
     check_noisy,
@@ -206,7 +206,7 @@ class Planner:
             Runs.from_partition(partition, self.model.ranks),
             most_probable(masses, self._ell),
         )
-        return self._finished("paper", n_records, classes, masses, witnesses, failure, p)
+        return self._finished("paper", n_records, classes, [self._column(0, masses, witnesses, failure, p=p)])
 
     def _sharp(self, n_records: int) -> Plan:
         """Classes for any ell values.
@@ -237,23 +237,25 @@ class Planner:
         self, n_records: int, partition: Partition, classes: Classes, common: Common | None = None
     ) -> tuple[Plan | None, float]:
         """The plan with given classes, if they keep what is allowed, and by what factor they exceed it."""
-        shown, made = self._shown(partition), []
+        shown, columns, excess = self._shown(partition), [], 0.0
         for index, bound in enumerate(self._bounds(n_records)):
             masses = shown.for_column(index)
             result = bound.evaluate(masses) if common is None else common[index].evaluate(masses, bound)
             past = self.pasts[index].generalized(partition)
-            made.append(self._column_promised(index, n_records, classes, masses, past, result))
-        return together(self.model, made)
+            column, factor = self._column_promised(index, n_records, masses, past, result)
+            excess += factor
+            columns += [] if column is None else [column]
+        is_kept = len(columns) == self.n_columns
+        return self._finished(self.wish.kind, n_records, classes, columns) if is_kept else None, excess
 
     def _column_promised(
         self,
         index: int,
         n_records: int,
-        classes: Classes,
         masses: JointDistribution,
         past: JointDistribution,
         result: BoundResult,
-    ) -> tuple[Plan | None, float]:
+    ) -> tuple[ColumnPlan | None, float]:
         """The same of one sensitive column, of which classes promise a result."""
         wish, near = self.wishes[index], None
         if wish.closeness is not None:
@@ -268,15 +270,13 @@ class Planner:
         failure = result.failure_upper
         if wish.is_certified and failure < 1.0:  # one number of all classes, and not its last digits
             failure = min(float(rounded_up(failure)), max(failure, wish.budget - far))
-        told = self._rounded(masses)
-        found = self._finished(
-            wish.kind, n_records, classes, told, result.witnesses, failure, None, near, index
-        )
-        if found.moving is not None:  # refused only if all classes together fail
-            failure = min(1.0, root_failure_upper(found, result.bound))  # from what is told
-            found = replace(found, failure_upper=failure, promise="", conditions=())
+        column = self._column(index, self._rounded(masses), result.witnesses, failure, near)
+        if wish.merge_risk is not None:  # refused only if all classes together fail
+            n_values = self.model.schema.sensitives[index].size
+            failure = min(1.0, root_failure_upper(column, n_values, result.bound))  # as rounded
+            column = replace(column, failure_upper=failure)
             excess = max(excess, (failure + far) / wish.budget)
-        return found, excess
+        return column, excess
 
     def _closeness(
         self, wish: Wish, past: JointDistribution, result: BoundResult, n_records: int
@@ -365,42 +365,48 @@ class Planner:
             remedy="Estimate from more records, or choose a smaller ell or a smaller limit.",
         )
 
-    def _finished(
+    def _column(
         self,
-        kind: PlanKind,
-        n_records: int,
-        classes: Classes,
+        index: int,
         masses: JointDistribution,
         witnesses: tuple[tuple[int, ...], ...],
         failure_upper: float,
-        p: float | None,
         closeness: Closeness | None = None,
-        index: int = 0,
-    ) -> Plan:
-        """The plan of one sensitive column."""
-        wish = self.wishes[index]
-        if self.movers is None:  # those that are told to be as frequent, in their order
+        p: float | None = None,
+    ) -> ColumnPlan:
+        """What the plan promises of one sensitive column."""
+        if self.movers is None:  # those that are as frequent after rounding, in their order
             witnesses = tuple(
                 tuple(sorted(witnesses[start + row], key=lambda value: (-cells[value], value)))
                 for start, block in masses.dense_blocks()
                 for row, cells in enumerate(block)
             )
-        return Plan(
-            schema=self.model.schema.for_column(index),
-            classes=classes,
-            ell=wish.largest_ell,
-            delta=wish.delta,
-            releases=wish.n_linked,
-            records=n_records,
+        return ColumnPlan(
+            ell=self.wishes[index].largest_ell,
             failure_upper=min(1.0, failure_upper),
-            kind=kind,
+            p=p,
             witnesses=witnesses,
             witness_cells=tuple(
                 tuple((cells[list(witnesses[start + row])] / masses.total).tolist())
                 for start, block in masses.dense_blocks()
                 for row, cells in enumerate(block)
             ),
-            p=p,
+            closeness=closeness,
+        )
+
+    def _finished(
+        self, kind: PlanKind, n_records: int, classes: Classes, columns: Sequence[ColumnPlan]
+    ) -> Plan:
+        """The plan of all sensitive columns."""
+        wish = self.wish
+        return Plan(
+            schema=self.model.schema,
+            classes=classes,
+            columns=tuple(columns),
+            delta=wish.delta,
+            releases=wish.n_linked,
+            records=n_records,
+            kind=kind,
             moving=None if wish.merge_risk is None or kind == "paper" else Moving(wish.merge_risk),
             min_records=wish.min_records,
             k=wish.least_records,
@@ -409,7 +415,6 @@ class Planner:
             movers=self.movers,
             seen=self.seen,
             past=self.model.noise,
-            closeness=closeness,
         )
 
     def _paper_classes(self, n_records: int) -> Partition:

@@ -19,21 +19,22 @@ from elldelta.errors import RefusedError
 if TYPE_CHECKING:
     from elldelta.core.generalize.bounds import SharpBound
     from elldelta.plan.closeness import Closeness
-    from elldelta.plan.plan import Plan
+    from elldelta.plan.columns import ColumnPlan
     from elldelta.plan.wish import Wish
 
 
-def root_failure_upper(plan: Plan, bound: SharpBound) -> float:
+def root_failure_upper(column: ColumnPlan, n_values: int, bound: SharpBound) -> float:
     """Bound on the chance that one of t releases, or of those of all owners, does not pass as a single class.
 
     Args:
-        plan: The plan; only its classes' witnesses and their cells matter.
+        column: What the plan promises of a column; only its witnesses and their cells matter.
+        n_values: The number of values of the column.
         bound: What the plan promises of values, checked by owners or by a ledger.
     """
-    if not plan.promises_values:
+    if not column.promises_values:
         return 0.0
-    offsets, values, cells = plan.witness_arrays
-    overall = np.bincount(values, cells, plan.schema.n_values)
+    offsets, values, cells = column.witness_arrays
+    overall = np.bincount(values, cells, n_values)
     sizes = np.diff(offsets)
     failures = []
     for size in np.unique(sizes).tolist():

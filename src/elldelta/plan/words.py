@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from elldelta.plan.closeness import Closeness
-from elldelta.plan.several import slicing_conditions
+from elldelta.plan.columns import APART
 
 if TYPE_CHECKING:
+    from elldelta.plan.columns import ColumnPlan
     from elldelta.plan.plan import Plan
+    from elldelta.schema.column import Column
 
 
 NEGLIGIBLE = 1e-9
@@ -27,13 +29,15 @@ DO_NOT_SHARE = (
 
 def promise_of(plan: Plan) -> str:
     """What a plan promises."""
-    told = dict.fromkeys(part for face in plan.faces for part in _sentences(face))
+    columns = zip(plan.columns, plan.schema.sensitives, strict=True)
+    sentences = [sentence for own in columns for sentence in _sentences(plan, *own)]
     if plan.is_certified and plan.k > max(plan.ells) * plan.min_records:
-        told[f"No published class holds fewer than {plan.k} records."] = None
-    return " ".join((*told, *(_chances_of_passing(plan) if plan.is_certified else ())))
+        sentences.append(f"No published class holds fewer than {plan.k} records.")
+    return " ".join((*sentences, *(_chances_of_passing(plan) if plan.is_certified else ())))
 
 
-def _sentences(plan: Plan) -> list[str]:
+def _sentences(plan: Plan, column: ColumnPlan, sensitive: Column) -> list[str]:
+    """What is promised of one sensitive column."""
     from elldelta.plan.movers import who_moves
 
     is_certified, t = plan.is_certified, plan.releases
@@ -42,40 +46,37 @@ def _sentences(plan: Plan) -> list[str]:
     several = t > 1 or plan.owners is not None
     moves = who_moves(plan.schema, plan.movers)
     who = f"every person who is in all of them{moves}" if several else "every person in it"
-    values = "values" if plan.schema.sensitive.value_groups is None else "groups of values"
-    left = f"{who} among at least {plan.ell} {values} of {plan.schema.sensitive.name!r}"
-    if plan.schema.sensitive.has_missing:
+    values = "values" if sensitive.value_groups is None else "groups of values"
+    left = f"{who} among at least {column.ell} {values} of {sensitive.name!r}"
+    if sensitive.has_missing:
         left += " (a missing one counts as a value)"
     which = f"Any {t} releases {made}, linked together, leave" if t > 1 else f"A {one} leaves"
     after = f"After linking any {t} releases {made}" if t > 1 else f"With any {one}"
     if plan.owners is not None:
         which = "Releases of this plan that one ledger has admitted, linked in any way, leave"
         after = "After linking releases of this plan that one ledger has admitted"
-    parts = [f"{which} {left}"] if plan.promises_values else []
-    if plan.closeness is not None:
+    if not is_certified:
+        return [
+            f"{which} {left}, except with probability at most {rounded_up(column.failure_upper)} "
+            f"(asked for: {plan.delta:g} per release). Each release needs at least {plan.records} records."
+        ]
+    sentences = [f"{which} {left}, for certain."] if column.promises_values else []
+    if column.closeness is not None:
         someone = "a person who is in all of them" if several else "a person in it"
-        near = plan.closeness.words(plan.schema.sensitive.name, someone)
-        parts.append(f"{after}, {near}")
-    if is_certified:
-        told = [f"{part}, for certain." for part in parts]
-        if plan.closeness is not None:
-            told[-1] = f"For certain: {parts[-1][0].lower()}{parts[-1][1:]}."
-        return told
-    return [
-        f"{parts[0]}, except with probability at most {rounded_up(plan.failure_upper)} "
-        f"(asked for: {plan.delta:g} per release). Each release needs at least {plan.records} records."
-    ]
+        near = column.closeness.words(sensitive.name, someone)
+        sentences.append(f"For certain: {after[0].lower()}{after[1:]}, {near}.")
+    return sentences
 
 
 def _chances_of_passing(plan: Plan) -> list[str]:
     """How likely owners are refused and, where classes move, what happens to those that do not pass."""
-    failure = sum(face.failure_upper for face in plan.faces)
+    failure = sum(column.failure_upper for column in plan.columns)
     if plan.moving is None:
         return [_chance_of_fixed(plan, failure)]
     moving, shows, at_most = plan.moving, "shows too few values", "with probability at most"
     if plan.k > max(plan.ells) * plan.min_records:
         shows = "does not pass"
-    if plan.closeness is not None:
+    if plan.promises_closeness:
         shows, at_most = "is estimated not to pass", "with a chance of at most"
     reads = "one release" if plan.owners is None else "one release and all that its ledger admitted before"
     each = f"In a release of at least {plan.records} records a class {shows}"
@@ -93,7 +94,7 @@ def _chances_of_passing(plan: Plan) -> list[str]:
         f"{_refused_if_moving(plan)} if not even all classes together pass: "
         + (
             f"with probability at most {rounded_up(failure) if failure > NEGLIGIBLE else f'{NEGLIGIBLE:g}'}."
-            if plan.closeness is None
+            if not plan.promises_closeness
             else f"estimated, with a chance of about {chance_of_refusal(plan):.1g}."
         ),
     ]
@@ -107,7 +108,7 @@ def _refused_if_moving(plan: Plan) -> str:
 
 def _chance_of_fixed(plan: Plan, failure: float) -> str:
     refused = "refused, or leaves out the classes that do not pass and says so"
-    if plan.closeness is not None:
+    if plan.promises_closeness:
         return (
             f"A release of at least {plan.records} records is estimated to pass, except with a chance of "
             f"about {chance_of_refusal(plan):.1g}; one that does not is {refused}."
@@ -125,20 +126,21 @@ def _chance_of_fixed(plan: Plan, failure: float) -> str:
 
 def chance_of_refusal(plan: Plan) -> float:
     """How likely a release with the plan's records is refused: a bound, and with closeness an estimate."""
-    failure = sum(face.failure_upper for face in plan.faces) / plan.n_planned
-    return max(NEGLIGIBLE, failure + sum(face.closeness.risk for face in plan.faces if face.closeness))
+    failure = sum(column.failure_upper for column in plan.columns) / plan.n_planned
+    risk = sum(column.closeness.risk for column in plan.columns if column.closeness is not None)
+    return max(NEGLIGIBLE, failure + risk)
 
 
 def conditions_of(plan: Plan) -> tuple[str, ...]:
     """What must be true for the promise to hold."""
-    own = _own_conditions(plan)
+    conditions = _conditions_of_kind(plan)
     if plan.is_certified or plan.releases > 1:  # several releases may be linked
-        own = (*own, plan.about_changes, *_same_values(plan))
-    if any(face.closeness is not None for face in (plan, *plan.also)):
-        own = (*own, Closeness.CONDITION)
-    if plan.schema.also_sensitive:
-        own = (*own, *slicing_conditions(plan.schema))
-    return own
+        conditions = (*conditions, plan.about_changes, *_same_values(plan))
+    if plan.promises_closeness:
+        conditions = (*conditions, Closeness.CONDITION)
+    if len(plan.columns) > 1:
+        conditions = (*conditions, APART)
+    return conditions
 
 
 def _same_values(plan: Plan) -> tuple[str, ...]:
@@ -146,12 +148,15 @@ def _same_values(plan: Plan) -> tuple[str, ...]:
     return (f"Everybody has the same value of {names} in every linked release.",)
 
 
-def _own_conditions(plan: Plan) -> tuple[str, ...]:
+def _conditions_of_kind(plan: Plan) -> tuple[str, ...]:
     distribution = "independent draws from the distribution of the model"
-    others = f" that shows fewer than {plan.ell} values" if plan.promises_values else ""
-    sought = "such groups" if plan.promises_values else "groups that show one value"
-    if plan.also:
-        others = " that shows fewer values of a column than are promised"
+    promised = [
+        f"{column.ell} values of {name!r}"
+        for column, name in zip(plan.columns, plan.schema.sensitive_names, strict=True)
+        if column.promises_values
+    ]
+    others = f" that shows fewer than {' or '.join(promised)}" if promised else ""
+    sought = "such groups" if promised else "groups that show one value"
     if plan.is_certified:
         return (
             "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",

@@ -102,7 +102,7 @@ class ColumnShown(TypedDict):
     closeness: ClosenessShown | None
 
 
-TERMS = ("ell", "delta", "releases", "failure_upper", "min_records", "k")
+TERMS = ("delta", "releases", "failure_upper", "min_records", "k")
 """What a manifest repeats of its plan."""
 
 
@@ -368,8 +368,8 @@ def _persons(content: Publishable) -> Persons | None:
 
 def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str) -> Manifest:
     """A manifest of counts with what follows from them and the plan, and nothing that only an owner knows."""
-    tables = plan.schema.by_column(counts)
-    n_records = int(tables[0].sum())
+    n_records = int(plan.schema.by_column(counts)[0].sum())
+    near = closeness_shown(plan, classes, counts)
     first, *others = ([int(n) for n in own[own > 0]] for own in diversities_by_column(plan.schema, counts))
     return Manifest(
         schema=plan.schema,
@@ -387,19 +387,22 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
         diversity=min(first, default=None),
         moving=moved(plan, classes, ""),
         leave_out=False,
-        utility=utility(plan.schema, classes, counts, plan.ell),
+        ell=plan.columns[0].ell,
+        utility=utility(plan.schema, classes, counts, plan.columns[0].ell),
         ledger=None,
         nulls={},
         unknown={},
-        closeness=closeness_shown(plan, classes, tables[0]),
+        closeness=near[0],
         also=tuple(
             {
-                "column": face.schema.sensitive.name,
-                "ell": face.ell,
+                "column": name,
+                "ell": column.ell,
                 "diversity": min(shown, default=None),
-                "closeness": closeness_shown(face, classes, own),
+                "closeness": distance,
             }
-            for face, shown, own in zip(plan.also, others, tables[1:], strict=True)
+            for name, column, shown, distance in zip(
+                plan.schema.sensitive_names[1:], plan.columns[1:], others, near[1:], strict=True
+            )
         ),
         **{name: getattr(plan, name) for name in TERMS},
     )
@@ -424,11 +427,15 @@ def moved(plan: Plan, classes: Classes, announced: str) -> Moved | None:
     }
 
 
-def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> ClosenessShown | None:
-    """How far the published classes are from what the plan says; None where that is not promised."""
-    if plan.closeness is None:
-        return None
-    return plan.closeness.shown(counts, grouping_of(classes), plan.releases)
+def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> list[ClosenessShown | None]:
+    """How far published classes are from what the plan says of every column; None: it promises none."""
+    tables = plan.schema.by_column(counts)
+    return [
+        None
+        if column.closeness is None
+        else column.closeness.shown(table, grouping_of(classes), plan.releases)
+        for column, table in zip(plan.columns, tables, strict=True)
+    ]
 
 
 def utility(

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import LATER
 from elldelta.core.closeness import values_lower
 from elldelta.core.distribution import frozen
 from elldelta.core.moving import decoy_heights, move_up
 from elldelta.core.partition import Partition
-from elldelta.core.several import certify, certify_shown
+from elldelta.core.promises import LATER, Close, Shown, certify
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.classes import Boxes, Classes, Merged, class_labels
 from elldelta.release.content import content_digest, diversities_by_column, released_values
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.box_tree import BoxTree
-    from elldelta.core.several import AnyCertificate, Terms
+    from elldelta.core.promises import Promise
     from elldelta.model import Accounting, Counts
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
@@ -94,7 +93,7 @@ class Publishable:
             have the same labels: a reader could not tell them apart.
         counts: Records by published class and sensitive value; none where records are left out.
         accounting: What became of every record of the owner's table.
-        checked: The certificate of what is published; None for a probabilistic plan.
+        shown: The same by the classes of the plan; by default each class by itself.
         n_persons: How many persons are in published classes; None where records are counted.
         persons_lower: At least so many persons are in each published class: those who are counted in one
             class only, or all who share a value, whichever are more.
@@ -107,7 +106,7 @@ class Publishable:
     labels: Sequence[tuple[str, ...]]
     counts: NDArray[np.int64]
     accounting: Accounting
-    checked: AnyCertificate | None = None
+    shown: Shown = None  # type: ignore[assignment]  # filled in below
     n_persons: int | None = None
     persons_lower: NDArray[np.int64] | None = None
     announced: str | None = None
@@ -127,18 +126,13 @@ class Publishable:
                 f"{n_classes} classes and {self.schema.n_values} sensitive values are counted.",
                 found=f"The table of counts has the shape {self.counts.shape}.",
             )
+        if self.shown is None:
+            object.__setattr__(self, "shown", Shown(self.counts, Partition(np.arange(n_classes))))
 
     @property
     def n_records(self) -> int:
         """The number of records that are released."""
         return int(self.schema.by_column(self.counts)[0].sum())
-
-    @property
-    def certificate(self) -> AnyCertificate:
-        """The certificate of what is published."""
-        if self.checked is None:
-            raise InternalError("A probabilistic release has no certificate.")
-        return self.checked
 
     @cached_property
     def digest(self) -> str:
@@ -152,7 +146,7 @@ def publishable(
     *,
     leave_out: bool = False,
     coins: Coins | None = None,
-    terms_left: Terms | None = None,
+    promises_left: Sequence[Promise] = (),
 ) -> Publishable:
     """Decides what may be published; nothing has been written yet.
 
@@ -164,7 +158,7 @@ def publishable(
         plan: The plan.
         leave_out: Whether classes that do not pass are left out; only where classes are fixed.
         coins: What decoys come from; needed where classes move.
-        terms_left: What the releases of a ledger have left, if a ledger must admit this one.
+        promises_left: What the releases of a ledger have left, if a ledger must admit this one.
 
     Raises:
         RefusedError: Too few records, or the table does not pass.
@@ -173,8 +167,7 @@ def publishable(
     records = RecordsByClass.of(counts, plan)
     if not plan.is_certified:
         return _require_persons(_as_planned(records, plan), plan)
-    asked = [plan.all_terms, *([] if terms_left is None else [terms_left])]
-    passes = partial(_passes, records.counts, asked)
+    passes = partial(_passes, records.counts, (*plan.promises, *promises_left))
     if plan.moving is not None and coins is not None:
         tree = tree_of(plan)
         heights = decoy_heights(plan.moving, coins.secret, plan.digest, coins.announced, tree.n_leaves)
@@ -214,10 +207,9 @@ def tree_of(plan: Plan) -> BoxTree:
     return plan.classes.tree
 
 
-def _passes(counts: NDArray[np.int64], asked: Sequence[Terms], grouping: Partition) -> NDArray[np.bool_]:
+def _passes(counts: NDArray[np.int64], promises: Sequence[Promise], grouping: Partition) -> NDArray[np.bool_]:
     """Which published classes pass: by the plan, and by what a ledger has left."""
-    fails = [certify(counts, terms, grouping).failing_groups for terms in asked]
-    passing: NDArray[np.bool_] = ~np.any(fails, axis=0)
+    passing: NDArray[np.bool_] = ~certify(promises, Shown.of(counts, grouping)).failing_groups
     return passing
 
 
@@ -237,11 +229,11 @@ def certified(
         left_out: Published classes that are left out, one bool each.
         announced: The name under which the release was announced, where classes move.
     """
-    verdict = certify(records.counts, plan.all_terms, grouping, left_out)
+    shown = Shown.of(records.counts, grouping, left_out)
+    verdict = certify(plan.promises, shown)
     if not verdict.is_certified:
-        could = f"linked with others it could {verdict.broken_promise}"
-        raise _refused(f"The release does not pass the certificate of its plan: {could}.", plan, verdict)
-    if not verdict.n_published:
+        raise _refused("The release does not pass the certificate of its plan.", verdict.reasons)
+    if not shown.n_published:
         raise RefusedError(
             "Nothing would be left to release.",
             found=f"None of {records.accounting.n_counted} records is in a class that passes the "
@@ -255,27 +247,22 @@ def certified(
         plan.schema,
         classes,
         plan.labels if is_whole else class_labels(plan.schema, classes),
-        verdict.counts,
+        shown.counts,
         records.accounting,
-        verdict,
+        shown,
         announced=announced,
         leaves_out=left_out is not None,
     )
-    return _with_persons(made, records.persons, grouping, verdict.suppressed)
+    return _with_persons(made, records.persons)
 
 
-def _with_persons(
-    made: Publishable,
-    persons: NDArray[np.int64] | None,
-    grouping: Partition,
-    left_out: NDArray[np.bool_] | None = None,
-) -> Publishable:
+def _with_persons(made: Publishable, persons: NDArray[np.int64] | None) -> Publishable:
     """The same with its persons, where the persons of every planned class were counted."""
     if persons is None:
         return made
+    grouping = made.shown.grouping
     once = np.bincount(grouping.class_of, persons, minlength=grouping.n_classes).astype(np.int64)
-    if left_out is not None:
-        once[left_out] = 0
+    once[made.shown.left_out] = 0
     lower = np.maximum(once, made.counts.max(axis=1, initial=0))
     return replace(made, n_persons=int(once.sum()), persons_lower=frozen(lower, np.int64))
 
@@ -307,9 +294,9 @@ def fewest_persons(plan: Plan) -> int:
     their references show some number of values.
     """
     least = max(plan.k, max(plan.ells) * plan.min_records)
-    for face in plan.faces:
-        if face.closeness is not None:
-            near = values_lower(face.closeness.shares, face.closeness.limit / face.releases)
+    for promise in plan.promises:
+        if isinstance(promise, Close):
+            near = values_lower(promise.shares, float(promise.allowed))
             least = max(least, 2, int(near.min()))
     return least
 
@@ -318,28 +305,24 @@ def _as_planned(records: RecordsByClass, plan: Plan) -> Publishable:
     """A probabilistic plan: N records, and every class must show ell values, or nothing is published."""
     _require_records(records.accounting, plan)
     made = Publishable(plan.schema, plan.classes, plan.labels, records.counts, records.accounting)
-    shown = np.array(diversities_by_column(made.schema, made.counts))
-    n_below = int(((shown > 0) & (shown < np.array(plan.ells)[:, None])).any(axis=0).sum())
-    alone = Partition(np.arange(plan.n_classes))
-    verdict = certify_shown(made.counts, plan.all_terms, alone)
-    if n_below or verdict.too_far.any() or verdict.too_small.any():
-        raise _refused("The release would not keep what its plan promises.", plan, verdict, n_below)
-    return _with_persons(made, records.persons, alone)
+    diversities = diversities_by_column(made.schema, made.counts)
+    below = [
+        f"{n_below:,} of {plan.n_classes:,} classes show fewer than {ell} values of {name!r}"
+        for name, ell, found in zip(plan.schema.sensitive_names, plan.ells, diversities, strict=True)
+        if (n_below := int(((found > 0) & (found < ell)).sum()))
+    ]
+    reasons = (*below, *certify(plan.checked_promises, made.shown).reasons)
+    if reasons:
+        raise _refused("The release would not keep what its plan promises.", reasons)
+    return _with_persons(made, records.persons)
 
 
-def _refused(problem: str, plan: Plan, verdict: AnyCertificate, n_below: int | None = None) -> RefusedError:
+def _refused(problem: str, reasons: Sequence[str]) -> RefusedError:
     """The refusal of a table that does not pass: how many classes fail, not which.
 
     It offers no quick way out: any would tell that this attempt failed.
     """
-    n_below = int(verdict.misses_too_many.sum()) if n_below is None else n_below
-    n_far, n_small = int(verdict.too_far.sum()), int(verdict.too_small.sum())
-    said = [
-        *([f"{n_below:,} show too few values"] if n_below else []),
-        *([f"{n_far:,} are too far from their references"] if n_far else []),
-        *([f"{n_small:,} hold fewer than {plan.k} records"] if n_small else []),
-    ]
-    return RefusedError(problem, found=f"Of {plan.n_classes:,} classes {', '.join(said)}.", remedy=LATER)
+    return RefusedError(problem, found=f"{', '.join(reasons)}.", remedy=LATER)
 
 
 def _require_records(account: Accounting, plan: Plan) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
-    from elldelta.core.several import Terms
+    from elldelta.core.promises import Promise
     from elldelta.engines import Engine, Progress, Table
     from elldelta.files import CsvFormat
     from elldelta.model import CountedTable, ShowValues
@@ -192,13 +192,15 @@ def count_records(
     return count_persons(counted, request.person, progress, keep=keep_persons, once=count_once)
 
 
-def decide(request: ReleaseRequest, counted: CountedTable, terms_left: Terms | None = None) -> Publishable:
+def decide(
+    request: ReleaseRequest, counted: CountedTable, promises_left: Sequence[Promise] = ()
+) -> Publishable:
     """Chooses the classes and certifies them; Ctrl-C is heard meanwhile.
 
     Args:
         request: What is asked for.
         counted: The owner's records.
-        terms_left: What the releases of a ledger have left, if a ledger must admit this one.
+        promises_left: What the releases of a ledger have left, if a ledger must admit this one.
     """
     return computed(
         lambda _: publishable(
@@ -206,7 +208,7 @@ def decide(request: ReleaseRequest, counted: CountedTable, terms_left: Terms | N
             request.plan,
             leave_out=request.leave_out,
             coins=request.coins,
-            terms_left=terms_left,
+            promises_left=promises_left,
         ),
         None,
     )

@@ -29,7 +29,7 @@ def test_a_request_for_closeness_alone_goes_the_whole_way(service, tmp_path):
     service.work()
     digest = service.get("agency", f"/jobs/{job}").json()["result"]["plan"]
     plan = fetched(service, "owner", digest)
-    assert plan.closeness.limit == 0.4
+    assert plan.columns[0].closeness.limit == 0.4
     details = service.get("auditor", f"/plans/{digest}").json()["plan"]
     assert details["closeness"] == 0.4
     first = register(service, "owner", plan, records_of(plan, 3000, 1))
@@ -38,14 +38,14 @@ def test_a_request_for_closeness_alone_goes_the_whole_way(service, tmp_path):
     assert second.status_code == 201, second.text
     ledger = tmp_path / "exported.ledger"
     ledger.write_bytes(service.get("auditor", f"/plans/{digest}/ledger").content)
-    chain = verify_ledger(ledger, plan_digest=digest, terms=plan.terms, head=first.json()["hash"])
+    chain = verify_ledger(ledger, plan_digest=digest, promises=plan.promises, head=first.json()["hash"])
     assert chain.n_releases == 2
     assert "40 percentage points" in chain.promise
     # Others see neither whose releases these are nor what they show.
     sealed = service.get("client", f"/plans/{digest}/ledger").content
     assert b"counts" not in sealed
     ledger.write_bytes(sealed)
-    assert len(verify_ledger(ledger, plan_digest=digest, terms=plan.terms).sealed) == 2
+    assert len(verify_ledger(ledger, plan_digest=digest, promises=plan.promises).sealed) == 2
     service.get("auditor", f"/plans/{digest}/audit", status=202)
     service.work()
     audit = service.get("auditor", f"/plans/{digest}/audit").json()["result"]["audit"]

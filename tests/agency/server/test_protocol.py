@@ -121,7 +121,7 @@ def test_the_whole_protocol(service, tmp_path):
     audit = service.get("owner", f"/plans/{digest}/audit").json()
     assert audit["id"] == asked["id"]
     assert audit["result"]["audit"]["holds"]
-    assert audit["result"]["audit"]["diversity_min_any"] >= plan.ell
+    assert audit["result"]["audit"]["diversity_min_any"] >= plan.columns[0].ell
     assert [item["name"] for item in audit["result"]["audit"]["releases"]] == ["owner (1)", "other-owner (2)"]
 
 

@@ -73,7 +73,7 @@ def test_every_column_has_its_promise_and_is_judged(service, planned, tmp_path):
     # What the file ledger says of these releases is what the agency says.
     ledger = tmp_path / "exported.ledger"
     ledger.write_bytes(service.get("auditor", f"/plans/{planned.digest}/ledger").content)
-    chain = verify_ledger(ledger, plan_digest=planned.digest, terms=planned.all_terms)
+    chain = verify_ledger(ledger, plan_digest=planned.digest, promises=planned.promises)
     assert "2 values of 'income'" in chain.promise
     assert service.get("auditor", f"/plans/{planned.digest}/releases").json()["entries"][0]["records"] == 600
     assert register(service, "other-owner", planned, drawn(3)).status_code == 201

@@ -227,7 +227,7 @@ def test_the_whole_protocol(world):
         world.run(owner, "signature", "verify", "plan.json", "--agency-key", "agency.pem")
     plan = read_plan(world.path("hospital-a", "plan.json"))
     # A class where all six values are witnesses: each release may miss two; these three would leave one.
-    base = next(number for number, own in enumerate(plan.witnesses) if len(own) == 6)
+    base = next(number for number, own in enumerate(plan.columns[0].witnesses) if len(own) == 6)
     assert plan.terms.allowances[base] == 2
 
     seen = world.remote("hospital-a", "progress", digest, "--records", plan.records - 1)
@@ -252,7 +252,7 @@ def test_the_whole_protocol(world):
     assert [first["sequence"], second["sequence"]] == [1, 2]
     refused = publish("hospital-c", "third", 3, (3, 4), code=3)
     assert "The agency refuses the release" in refused["error"]["problem"]
-    assert f"fewer than {plan.ell} values" in refused["error"]["problem"]
+    assert f"fewer than {plan.columns[0].ell} values" in refused["error"]["problem"]
     assert f"1 of {plan.n_classes} base classes would fall below" in refused["error"]["found"]
     assert not world.path("hospital-c", "third.parquet.receipt.json").exists()
 
@@ -277,10 +277,10 @@ def test_the_whole_protocol(world):
     assert verified["releases"] == 2
     both = [world.path("hospital-a", "first.parquet"), world.path("hospital-b", "second.parquet")]
     audit = world.run("hospital-a", "audit", *both)
-    assert audit["diversity_min_any"] >= plan.ell
+    assert audit["diversity_min_any"] >= plan.columns[0].ell
     # The refusal was right: with the third release somebody's value would be known for certain.
     three = [*both, world.path("hospital-c", "third.parquet")]
-    assert world.run("hospital-a", "audit", *three, code=3)["diversity_min_any"] == 1 < plan.ell
+    assert world.run("hospital-a", "audit", *three, code=3)["diversity_min_any"] == 1 < plan.columns[0].ell
 
 
 def test_tampering_is_noticed_on_both_sides(shared_world):

@@ -36,30 +36,20 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
         return
     output.print_text(shown["promise"], *shown["conditions"], "")
     names = ("sequence", "owner", "merged_classes")
-    columns = shown.get("columns", [shown])
-    missing = ["classes that miss values", *()] if len(columns) == 1 else []
-    missing += [f"miss values of {column['name']}" for column in columns if "name" in column]
+    values = [promise for promise in shown["promises"] if "ell" in promise]
     output.print_table(
         "Releases",
-        ("number", "owner", "classes merged", *missing),
+        ("number", "owner", "classes merged", *(f"miss values of {one['column']}" for one in values)),
         [
-            tuple(
-                str(told)
-                for told in (
-                    *(item[name] for name in names),
-                    *item.get("classes_missing_values_of", {"": item["classes_missing_values"]}).values(),
-                )
-            )
+            tuple(map(str, (*(item[name] for name in names), *item["classes_missing_values_of"].values())))
             for item in shown["releases"]
         ],
     )
-    for column in columns:
-        if column["ell"] > 1 or "closeness" not in column:
-            of = f" of {column['name']!r}" if "name" in column else ""
-            output.print_text(
-                f"Room: the fullest class can lose {column['room_min']} more values{of}; "
-                f"{column['classes_without_room']} of {shown['classes']} classes can lose none.",
-            )
+    for promise in values:
+        output.print_text(
+            f"Room: the fullest class can lose {promise['room_min']} more values of {promise['column']!r}; "
+            f"{promise['classes_without_room']} of {shown['classes']} classes can lose none.",
+        )
     if shown["interrupted"]:
         output.print_text("A release was interrupted; the next one completes or undoes it.")
 
@@ -96,7 +86,7 @@ def _verify(
     keys = None if agency_key is None else trusted(agency_key)
     known = given_plan(plan, to_use=False)[0] if plan is not None else None
     chain = verify_ledger(
-        ledger, plan_digest=known.digest if known else None, terms=known.all_terms if known else None
+        ledger, plan_digest=known.digest if known else None, promises=known.promises if known else None
     )
     compared = set()
     for release in releases or ():
@@ -120,9 +110,7 @@ def _verify(
         },
         f"The chain is intact: {counted(chain.n_releases, 'release')} "
         f"of {counted(len(chain.owners), 'owner')}.",
-        *_closeness(
-            chain.header.promises_closeness, has_plan=known is not None, has_sealed=bool(chain.sealed)
-        ),
+        *_closeness(bool(chain.header.closeness), has_plan=known is not None, has_sealed=bool(chain.sealed)),
         *_sealed([line.sequence for line in chain.sealed]),
         *_compared(sorted(compared), apart, has_plan=known is not None, is_signed=keys is not None),
         as_json=json,

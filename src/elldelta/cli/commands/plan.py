@@ -118,10 +118,9 @@ def _compose(
     if json:
         output.print_json(composed.to_dict())
         return
-    for column in (composed, *composed.also):
-        about = f", {column.column}" if column.column else ""
+    for column in composed.columns:
         output.print_table(
-            f"Linking {counted(column.profile.releases, 'release')}{about}",
+            f"Linking {counted(composed.releases, 'release')}, {column.column}",
             ("ell", "fewer than ell values left for somebody, probability at most"),
             [
                 (str(ell), f"{failure:.3g}" if failure < 1.0 else "no promise")

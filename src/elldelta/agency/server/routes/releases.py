@@ -237,7 +237,9 @@ def ledger_page(context: CurrentContext, digest: Digest, cursor: CurrentCursor) 
     try:
         chain = ledger.show_ledger(context.agency, context.caller, digest)
         conditions = tuple(chain.conditions)
-        room = {"least": int(chain.room.min()), "full": int((chain.room == 0).sum()), "of": chain.room.size}
+        if chain.room is not None:
+            full = int((chain.room == 0).sum())
+            room = {"least": int(chain.room.min()), "full": full, "of": chain.room.size}
     except FileError as error:  # the page must say so, and still show what there is
         problem = error
     return page(

@@ -241,7 +241,7 @@ def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases:
             places.setdefault(item.owner, []).append(len(published))
             published.append(replace(item.published, name=f"{item.owner} ({number})"))
     series = list(places.values())
-    first, *others = [_audited(plan, place, published, series) for place in range(len(plan.faces))]
+    first, *others = [_audited(plan, place, published, series) for place in range(len(plan.columns))]
     audit = replace(first, also=tuple(others))
     return {
         "plan": plan_digest,
@@ -255,12 +255,11 @@ def _audited(
     plan: Plan, place: int, published: Sequence[Published], series: Sequence[Sequence[int]]
 ) -> Audit:
     """What linking releases tells about a sensitive column."""
-    face = plan.faces[place]
-    asked = None if face.closeness is None else ClosenessLimit.of(None, face)
-    if plan.schema.also_sensitive:
-        published = [item.for_column(place) for item in published]
-    overlay = Overlay.from_published(published, face if asked else None)
-    return summarize(overlay, face.ell, closeness=asked, judged=series)
+    plan = plan.for_column(place)
+    [column] = plan.columns
+    asked = None if column.closeness is None else ClosenessLimit.of(None, plan)
+    overlay = Overlay.from_published([item.for_column(place) for item in published], plan if asked else None)
+    return summarize(overlay, column.ell, closeness=asked, judged=series)
 
 
 def load_states(session: Session, agency: Agency, plan: Plan, population_id: int) -> list[PlanState]:

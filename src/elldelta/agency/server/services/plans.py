@@ -94,11 +94,10 @@ def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
         columns=tuple(
             ColumnPromise(
                 name=name,
-                ell=face.ell,
-                closeness=None if face.closeness is None else face.closeness.limit,
+                ell=column.ell,
+                closeness=None if column.closeness is None else column.closeness.limit,
             )
-            for name, face in zip(plan.schema.sensitive_names, plan.faces, strict=True)
-            if plan.also
+            for name, column in zip(plan.schema.sensitive_names, plan.columns, strict=True)
         ),
         key_id=key_id,
     )
@@ -204,7 +203,9 @@ def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan)
         n_classes=plan.n_classes,
         kind=plan.kind,
         promise=plan.promise,
-        closeness=max((face.closeness.limit for face in plan.faces if face.closeness), default=None),
+        closeness=max(
+            (column.closeness.limit for column in plan.columns if column.closeness is not None), default=None
+        ),
     )
     session.add(row)
     session.flush()

@@ -1,0 +1,173 @@
+"""How probably a plan fails, computed again from what it says: its witnesses and their cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.distribution import JointDistribution, SparseRows
+from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.occupancy import class_failures_upper, count_chances, shortfalls_upper
+from elldelta.core.sample_size import union_bound
+from elldelta.plan.consistency import SLACK
+from elldelta.plan.movers import common_of
+from elldelta.plan.root import root_failure_upper
+from elldelta.plan.wish import checked_by
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elldelta.core.distribution import MassTable
+    from elldelta.plan.columns import ColumnPlan
+    from elldelta.plan.plan import Plan
+
+_RAISED = 2.0
+"""What is told of counts is at most so many times smaller: 9 records are told as 5, and fewer as none."""
+
+_IN_THREE_DIGITS = 1.011
+"""By how much a number grows at most that is rounded up to three digits."""
+
+_MOST_DENSE = 1 << 22
+"""Cells of a table that are written out; of larger ones only those of witnesses."""
+
+
+def wrong_failure(plan: Plan, index: int, k: int) -> str | None:
+    """Says what is wrong with the failure that a plan states for a column; None if it follows from its cells.
+
+    Args:
+        plan: The plan.
+        index: The sensitive column.
+        k: The fewest records of a class, where no column implies it.
+    """
+    if plan.kind == "paper":
+        return _wrong_by_cells(plan, plan.columns[index])
+    return _wrong_sharp(plan, index, k)
+
+
+def sharp_failures(plan: Plan, index: int = 0, k: int = 1, *, raised: bool = False) -> tuple[float, float]:
+    """What the numbers of a plan say of its failure and of that of its worst class, without closeness.
+
+    A plan fails if one of its classes does; if they move up its tree, if all of them together do. Of k
+    records all classes together, which hold everybody, are sure.
+
+    Args:
+        plan: The plan.
+        index: The sensitive column.
+        k: The fewest records of a class.
+        raised: Whether to compute with the most that cells can be instead of what is told.
+    """
+    column, parts, n_releases = plan.columns[index], plan.min_records, plan.n_planned
+    cells = _raised(column.witness_arrays[2]) if raised else column.witness_arrays[2]
+    masses = column.masses_lower if column.closeness is not None else column.by_class(cells)
+    short = shortfalls_upper(np.minimum(masses, 1.0), plan.records // parts * parts, k)
+    total, failures = _values_failures(plan, index, cells)
+    if plan.moving is None:
+        total += n_releases * float(short.sum())
+    times = 1 if checked_by(plan) == "owner" else n_releases
+    return min(1.0, total), float((failures * parts + times * short).max())
+
+
+def _values_failures(plan: Plan, index: int, cells: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """What the sharp bound says of the witness cells of a plan: its failure, and that of every class."""
+    column, n_values = plan.columns[index], plan.schema.sensitives[index].size
+    if not column.promises_values:
+        return 0.0, np.zeros(1)
+    # r records of a value are one in each of r parts of a release, as in planning.
+    bound = SharpBound(
+        column.ell,
+        plan.records // plan.min_records,
+        plan.n_planned * plan.min_records,
+        checked_by=checked_by(plan),
+    )
+    table, common = _table(column, n_values, cells), common_of(plan, column)
+    if common is not None:
+        made = common.evaluate(JointDistribution(table, 1.0), bound)
+        total = made.failure_upper if plan.moving is None else root_failure_upper(column, n_values, bound)
+        return total, made.classes.failures_upper
+    found = class_failures_upper(
+        table, bound.ell, bound.n_records, bound.releases, checked_by=bound.checked_by
+    )
+    failures = found.failures_upper.copy()
+    if bound.checked_by == "owner":
+        # The best witnesses may be fewer than the plan has; what a release must show is what it says.
+        n_written = np.array([len(values) for values in column.witnesses])
+        for row in np.flatnonzero(found.n_witnesses != n_written).tolist():
+            start, stop = column.witness_arrays[0][row : row + 2]
+            failures[row] = _failure_as_written(cells[start:stop], bound)
+    total = bound.total(failures) if plan.moving is None else root_failure_upper(column, n_values, bound)
+    return total, failures
+
+
+def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
+    """Upper bound on the chance that a release misses more of these witnesses than it may (Theorem E).
+
+    E(W - k)^+ / (b + 1 - k), the best k, where W adds up values that are missing independently.
+    """
+    allowance = (len(cells) - bound.ell) // bound.releases
+    counts = count_chances((1.0 - cells) ** bound.n_records, len(cells))  # of W = 0, 1, ...
+    over = np.arange(len(counts))
+    return min(
+        float((np.maximum(0, over - k) * counts).sum()) / (allowance + 1 - k) for k in range(allowance + 1)
+    )
+
+
+def _wrong_sharp(plan: Plan, index: int, k: int) -> str | None:
+    failure, worst = sharp_failures(plan, index, k)
+    least = failure
+    if plan.is_certified and not plan.past:  # computed from counts that are not told
+        least, worst = sharp_failures(plan, index, k, raised=True)
+        least = failure if plan.moving is not None else least
+    most = failure * (_IN_THREE_DIGITS if plan.is_certified else 1.0)
+    if not _is_about(plan.columns[index].failure_upper, least, most):
+        return _wrong(
+            plan.columns[index], f"{failure:.4g}" if least == failure else f"{least:.4g} to {failure:.4g}"
+        )
+    if plan.moving is not None and worst > plan.moving.merge_risk * (1.0 + SLACK):
+        return f"A class fails with {worst:.4g}; its merge risk is {plan.moving.merge_risk:g}."
+    return None
+
+
+def _wrong_by_cells(plan: Plan, column: ColumnPlan) -> str | None:
+    """The paper asks for particular values: each is missing with (1 - P)^N; its bound is larger."""
+    ell, p = column.ell, column.p
+    rows = np.sort([sorted(cells)[-ell:] for cells in column.witness_cells], axis=1)
+    least = plan.releases * float(((1.0 - rows) ** plan.records).sum())
+    if p is None or p <= 0.0 or rows[:, 0].min() < p * (1.0 - SLACK):
+        return f"A class has fewer than {ell} witness cells of at least p."
+    n_classes = min(plan.schema.n_combinations, 1.0 / (ell * p))
+    most = max(least, plan.releases * union_bound(n_classes, ell, p, plan.records))
+    if not _is_about(column.failure_upper, min(least, 1.0), min(most, 1.0)):
+        return _wrong(column, f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}")
+    return None
+
+
+def _is_about(number: float, least: float, most: float) -> bool:
+    return least * (1.0 - SLACK) <= number <= most * (1.0 + SLACK)
+
+
+def _wrong(column: ColumnPlan, follows: str) -> str:
+    return f"Its failure probability is {column.failure_upper:.4g}; from its witness cells follows {follows}."
+
+
+def _raised(cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The most that cells can be: what is told as none is rarer than what is told as something."""
+    least = cells[cells > 0.0].min(initial=1.0)
+    raised: NDArray[np.float64] = np.minimum(np.maximum(_RAISED * cells, least), 1.0)
+    return raised
+
+
+def _table(column: ColumnPlan, n_values: int, cells: NDArray[np.float64]) -> MassTable:
+    """P(c, s) of the witnesses; other values count as impossible, as everywhere."""
+    offsets, values, _ = column.witness_arrays
+    shape = (len(column.witnesses), n_values)
+    if shape[0] * shape[1] <= _MOST_DENSE:
+        dense = np.zeros(shape)
+        dense[np.repeat(np.arange(shape[0]), np.diff(offsets)), values] = cells
+        return dense
+    from scipy.sparse import csr_array
+
+    table = csr_array((cells, values, offsets), shape=shape, copy=True)
+    table.eliminate_zeros()
+    table.sort_indices()
+    return SparseRows(table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data, table.shape)
