@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-import typer
+from tests.docs.reference_page import all_commands, options_of
 
-from elldelta.cli.app import app
-from elldelta.cli.commands import load_commands
 from elldelta.parameters import Panel
 
 PANELS = get_args(Panel)
@@ -16,30 +14,15 @@ MOST_ESSENTIAL = 6
 MOST_OPTIONS = 20
 
 
-def all_commands():
-    """Every command by what is typed after `elldelta`."""
-
-    def walk(command, words):
-        children = getattr(command, "commands", {})
-        if not children:
-            yield " ".join(words), command
-        for name, child in children.items():
-            yield from walk(child, [*words, name])
-
-    load_commands()
-    return dict(walk(typer.main.get_command(app), []))
-
-
 def panels_of(command):
     """The options of a command by their panels, as they are declared."""
     found = {}
-    for option in command.params:
-        if option.param_type_name == "option":
-            found.setdefault(option.rich_help_panel, []).append(option.opts[0])
+    for option in options_of(command):
+        found.setdefault(option.rich_help_panel, []).append(option.opts[0])
     return found
 
 
-@pytest.mark.parametrize("name", sorted({*all_commands()} - {"plan"}))
+@pytest.mark.parametrize("name", all_commands())
 def test_few_options_are_essential_and_every_option_has_a_panel(name):
     panels = panels_of(all_commands()[name])
     assert set(panels) <= set(PANELS)

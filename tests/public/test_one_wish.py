@@ -3,23 +3,22 @@
 import inspect
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import pytest
 import typer
 from pydantic import create_model
+from tests.docs.reference_page import PAGE, section
 from typer.testing import CliRunner
 
 from elldelta.agency.server.routes.rendering import _environment
 from elldelta.agency.server.routes.requests import body_of, client_parameters
-from elldelta.cli.options import bundled, reference_rows
+from elldelta.cli.app import command as add_command
+from elldelta.cli.options import bundled
 from elldelta.parameters import Doc, parameters_of, with_keywords
 from elldelta.plan.frontier import frontier
 from elldelta.plan.planner import plan
 from elldelta.plan.wish import FrontierWish, Wish
-
-COMMANDS = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +52,14 @@ def form(kind):
 
 def reference(kind):
     """What the reference page says of a wish."""
-    return "\n".join(reference_rows(kind))
+
+    def ask(wish) -> None:
+        pass
+
+    ask.__annotations__["wish"] = kind
+    app = typer.Typer()
+    add_command("ask", example="ask", home=app)(ask)
+    return section("ask", typer.main.get_command(app))
 
 
 def schema(kind):
@@ -73,7 +79,7 @@ def test_a_new_field_is_found_on_every_surface():
     found = schema(WiderWish)["patience"]
     assert (found["minimum"], found["maximum"], found["default"]) == (1, 99, 7)
     assert found["description"] == words
-    assert f"| `--patience` | {words} 7 if left out. |" in reference(WiderWish)
+    assert f"|`--patience`|{words} Default: `7`.|" in reference(WiderWish)
     called = with_keywords(WiderWish, lambda model, wish: (model, wish.patience))
     assert called(None, ell=2, releases=1, records=5, patience=9) == (None, 9)
     for shown in (command_help(Wish), form(Wish), str(schema(Wish)), reference(Wish)):
@@ -99,8 +105,10 @@ def test_clients_decide_all_but_what_is_the_agencys():
 
 @pytest.mark.parametrize(("command", "kind"), [("plan", Wish), ("frontier", FrontierWish)])
 def test_the_reference_page_is_made_from_the_fields(command, kind):
-    text = COMMANDS.read_text(encoding="utf-8")
-    section = re.split(
+    text = PAGE.read_text(encoding="utf-8")
+    shown = re.split(
         r"^## ", text.partition(f"## `elldelta {command}`\n")[2], maxsplit=1, flags=re.MULTILINE
     )[0]
-    assert reference(kind) in section
+    rows = re.findall(r"^[|]`--.*$", reference(kind), re.MULTILINE)
+    assert len(rows) == len(parameters_of(kind))
+    assert set(rows) <= set(shown.splitlines())

@@ -67,15 +67,15 @@ Ell = Annotated[
 Person = Annotated[
     str | None,
     Doc(
-        "The column that tells persons apart, if some have several records: every person counts once per "
-        "sensitive value. It is never published, and stands in no file.",
+        "The column that tells persons apart, if some have several records: everyone counts once "
+        "per sensitive value. It is never published.",
         panel="Reading files",
         metavar="COLUMN",
     ),
 ]
 Overwrite = Annotated[bool, Doc("Replace what is already there.", panel="Expert")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
-Picture = Annotated[Path | None, Doc("Also draw it, into a .png or .svg file.", panel="Expert")]
+Picture = Annotated[Path | None, Doc("Draw it, into a .png or .svg file.", panel="Expert")]
 ModelFile = Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")]
 Sources = Annotated[
     list[str] | None,
@@ -89,8 +89,8 @@ SchemaFile = Annotated[Path, Doc("The schema that describes the columns.")]
 Hierarchies = Annotated[
     list[str] | None,
     Doc(
-        "A file with groups of the values of a quasi-identifier, such as age=age.csv: one line per value, "
-        "value;group;...;root. May be given several times.",
+        "A file with groups of the values of a column, such as age=age.csv: one line per value, "
+        "value;group;...;root. Repeatable.",
         panel="Reading files",
         metavar="COLUMN=FILE",
     ),
@@ -150,15 +150,6 @@ def _option(name: str, hint: Any) -> Any:  # noqa: ANN401 (annotations)
     return hint
 
 
-def reference_rows(kind: type[Any]) -> Iterator[str]:
-    """Rows of the reference page: the options of a class of parameters, and what they mean."""
-    for parameter in parameters_of(kind):
-        ending = f" {parameter.default} if left out." if parameter.default else ""
-        if parameter.is_required:
-            ending = " Required."
-        yield f"| `--{parameter.name.replace('_', '-')}` | {parameter.doc.text}{ending} |"
-
-
 def _parsed(kind: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     """What was given for the fields of a bundle, with texts read by what their parameters say."""
     readers = {parameter.name: parameter.doc.parse for parameter in parameters_of(kind)}
@@ -201,8 +192,8 @@ class Csv:
     csv: Annotated[
         list[str] | None,
         Doc(
-            "How CSV files are written: encoding=latin-1 (utf-8 by default), separator=; (found from "
-            "the first line by default) or quote=' (by default a double one). May be given several times.",
+            "How CSV files are written: encoding=latin-1, separator=; or quote='. By default utf-8, the "
+            "separator of the first line, and double quotes. Repeatable.",
             panel="Reading files",
         ),
     ] = None
@@ -230,15 +221,15 @@ class Missing:
     na: Annotated[
         list[str] | None,
         Doc(
-            "Texts that stand for a missing value in a column, besides the usual ones (NA, N/A, NULL, "
-            "None, ?, - and their like): vote=99,refused. May be given several times.",
+            "Texts that stand for a missing value in a column, besides the usual ones (NA, NULL, ?, - "
+            "and their like): vote=99,refused. Repeatable.",
             panel="Reading files",
         ),
     ] = None
     not_na: Annotated[
         list[str] | None,
         Doc(
-            "Usual texts that are values in a column: country=NA. May be given several times.",
+            "Usual texts that are values in a column: country=NA. Repeatable.",
             panel="Reading files",
         ),
     ] = None
@@ -274,9 +265,8 @@ class EngineOptions(Csv):
     engine: Annotated[
         str,
         Doc(
-            "Where the records are counted: duckdb on this machine; spark on this machine, or the "
-            "master of a cluster (local[2], spark://HOST:PORT, sc://HOST:PORT for Spark Connect); postgres "
-            f"at the address in the variable {DATABASE}.",
+            "Where records are counted: duckdb or spark on this machine, the master of a Spark cluster "
+            f"(local[2], spark://HOST:PORT, sc://HOST:PORT), or postgres at the address in {DATABASE}.",
             panel="Engine",
         ),
     ] = "duckdb"

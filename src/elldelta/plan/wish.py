@@ -147,8 +147,8 @@ class Wish:
     owners: Annotated[
         int | None,
         Doc(
-            "So many owners will publish through one ledger, one after the other, instead of a number of "
-            "releases: the ledger decides what may be linked, and classes are usually finer.",
+            "Owners who publish through one ledger, one after the other, instead of a number of releases: "
+            "the ledger decides what may be linked, and classes are usually finer.",
             "Ledger",
             noun="the number of owners",
             label="Owners who publish one after the other, instead of t",
@@ -239,8 +239,7 @@ class Wish:
         int,
         Doc(
             "Rely only on values that occur at least this often in the past records of a class, such as 5. A "
-            "plan names these values, so a rare one would tell about somebody in the past. It costs classes. "
-            "Their counts are rounded down in any case, to 0 below 5.",
+            "plan names these values, so a rare one would tell about somebody in the past. It costs classes.",
             "Expert",
             noun="the number of past records per witness",
             label="Past records behind a value that a class relies on",

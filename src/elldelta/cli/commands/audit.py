@@ -59,15 +59,15 @@ def _run(
     closeness: Annotated[
         float | None,
         Doc(
-            "How far shares of linked records may be from the reference, in total variation: 0.2 is 20 "
-            "percentage points for any set of values."
+            "How far shares of linked records may be from the reference: 0.2 is 20 percentage points "
+            "for any set of values."
         ),
     ] = None,
     closeness_to: Annotated[
         str | None,
         Doc(
-            "The reference: pooled (the overall distribution of the releases, the default), a plan "
-            "(plan.json, whose own closeness is then asked for if none is given) or a model (model.parquet).",
+            "pooled (all releases together, the default), a plan (plan.json, whose closeness is the "
+            "default) or a model (model.parquet).",
             panel="Expert",
         ),
     ] = None,
@@ -86,8 +86,8 @@ def _run(
     targets: Annotated[
         Path | None,
         Doc(
-            "People the adversary looks for: columns named like the quasi-identifiers; a missing column "
-            "or an empty cell is unknown. age@2 is the age in the second release, for people who moved.",
+            "People the adversary looks for, by their quasi-identifiers; what is missing is unknown. "
+            "age@2 is the age in the second release, for people who moved.",
             panel="Expert",
         ),
     ] = None,
@@ -99,17 +99,16 @@ def _run(
         list[str] | None,
         Doc(
             "Releases of which one's people are all in the other, such as a.csv,b.csv, or no if there "
-            "are none: what subtraction isolates is then found, not only possible. May be given several "
-            "times.",
+            "are none: subtraction is then judged, not only possible. Repeatable.",
             panel="Tables published again",
         ),
     ] = None,
     series: Annotated[
         list[str] | None,
         Doc(
-            "Releases of one owner in the order in which they were published, such as q1.csv,q2.csv: "
-            "what does subtracting each from the next show? With --before, those before it. Found without it "
-            "where manifests name an owner. May be given several times.",
+            "Releases of one owner in the order of publication, such as q1.csv,q2.csv: what does "
+            "subtracting each from the next show? Found without it where manifests name an owner. "
+            "Repeatable.",
             panel="Tables published again",
         ),
     ] = None,
@@ -123,8 +122,7 @@ def _run(
 ) -> None:
     """Link releases: how many values are left for somebody who is in several of them?
 
-    Exit code 3 if fewer than ell for anybody, or if shares are further away than --closeness allows. With
-    --before: would one more release do that?
+    Exit code 3 if fewer than ell for anybody, or if shares are further away than --closeness allows.
     """
     from elldelta.audit.audit import audit, audit_before
     from elldelta.audit.audit import explain as explained

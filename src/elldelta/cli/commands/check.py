@@ -20,10 +20,7 @@ def _run(
     person: options.Person = None,
     groups: Annotated[
         Path | None,
-        Doc(
-            "A file with groups of like sensitive values, one line per value, value;group;...;root: the "
-            "groups of a class are counted, too."
-        ),
+        Doc("A file with groups of like sensitive values, value;group;...;root, which are counted, too."),
     ] = None,
     missing: options.Missing,
     tables: options.SourceOptions,

@@ -21,32 +21,32 @@ class Noise:
     epsilon: Annotated[
         float | None,
         Doc(
-            "Protect the people in the past records: keep only counts with noise, so that nobody can "
-            "tell whether a record was there (differential privacy). Useful are 0.1 to 3; less is safer.",
+            "Protect the people in the past records by noise (differential privacy). Useful are 0.1 to "
+            "3; less is safer.",
             panel="Expert",
         ),
     ] = None
     delta_dp: Annotated[
         float | None,
         Doc(
-            "With --epsilon: show only combinations whose noisy count is above a threshold, which fails "
-            "with at most this chance, such as 1e-6. For very many records in a domain far too large.",
+            "With --epsilon, for domains far too large: show only combinations whose noisy count is "
+            "above a threshold, which fails with at most this chance, such as 1e-6.",
             panel="Expert",
         ),
     ] = None
     domains_are_public: Annotated[
         bool,
         Doc(
-            "With --epsilon, somebody has to say so: the values in the schema are known to everybody, "
-            "declared by hand, or inferred from a public table; not from these records.",
+            "With --epsilon, you declare: the values in the schema are public, not inferred from these "
+            "records.",
             panel="Expert",
         ),
     ] = False
     rows_per_person: Annotated[
         int,
         Doc(
-            "With --epsilon and --person, which then hides persons with all their records: how many of "
-            "them are counted at most. More cost more noise.",
+            "With --epsilon and --person: how many records of a person are counted at most. More cost "
+            "more noise.",
             panel="Expert",
         ),
     ] = 1

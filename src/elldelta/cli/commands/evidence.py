@@ -32,7 +32,7 @@ def _run(
     ledger: Annotated[Path | None, Doc("The ledger that admitted them.", panel="Ledger")] = None,
     published: Annotated[
         list[Path] | None,
-        Doc("A release that is already published. May be given several times."),
+        Doc("A release that is already published. Repeatable."),
     ] = None,
     agency_key: AgencyKeyFile = None,
     key: Annotated[
@@ -44,8 +44,8 @@ def _run(
 ) -> None:
     """Check releases once more and write what somebody signs: a page, a PDF, the record and all digests.
 
-    Exit code 3 if a release, or linking it, does not keep what the plan promises, or if somebody is found
-    more easily than the form accepts: the page then says what is wrong, and is not signed.
+    Exit code 3 if releases, alone or linked, break the plan's promise, or if somebody is found more easily
+    than the form accepts: the page then says what is wrong, and is not signed.
     """
     from elldelta.audit.evidence import evidence, write_form
     from elldelta.audit.evidence_page import risk_upper

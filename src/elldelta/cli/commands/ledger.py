@@ -62,8 +62,7 @@ def _verify(
         list[Path] | None,
         typer.Option(
             "--release",
-            help="A release: the ledger must hold its line, and the line must say what it shows. May "
-            "be given several times.",
+            help="A release: the ledger must hold its line, and the line must say what it shows. Repeatable.",
         ),
     ] = None,
     agency_key: Annotated[

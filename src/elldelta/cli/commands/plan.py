@@ -10,6 +10,7 @@ import typer
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import ParameterError, counted
+from elldelta.parameters import Doc
 from elldelta.plan.wish import FrontierWish, Wish
 
 
@@ -50,13 +51,19 @@ def _frontier(
 @command("plan", example="plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json")
 def _plan(
     model: options.ModelFile,
-    target: options.Output,
+    *,
     wish: Wish,
+    target: options.Output,
     hierarchy: options.Hierarchies = None,
-    picture: options.Picture = None,
-    picture_columns: Annotated[
-        str, typer.Option(help="The two columns to draw, such as age,education.")
-    ] = "",
+    picture: Annotated[
+        str | None,
+        Doc(
+            "Also draw the classes over two columns, into a .png or .svg file: plan.png, or "
+            "age,education=plan.png to choose the columns.",
+            panel="Expert",
+            metavar="[COLUMNS=]FILE",
+        ),
+    ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -66,14 +73,16 @@ def _plan(
     if wish.closeness is None:
         options.note_ell_of_one(wish.largest_ell)
     groups = options.named_files(hierarchy, "--hierarchy")
+    drawn_columns, _, file = (picture or "").rpartition("=")
+    drawing = Path(file) if file else None
     with output.progress_bar("Planning") as progress:
         made, utility = plan_to_file(
             model,
             wish,
             target,
             hierarchies=groups,
-            picture=picture,
-            picture_columns=options.names(picture_columns) or None,
+            picture=drawing,
+            picture_columns=options.names(drawn_columns) or None,
             overwrite=overwrite,
             progress=progress,
         )
@@ -82,7 +91,7 @@ def _plan(
         output.print_json(result)
     else:
         _print(result)
-        output.print_written(picture)
+        output.print_written(drawing)
 
 
 def _print(result: dict[str, Any]) -> None:

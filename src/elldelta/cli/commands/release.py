@@ -28,8 +28,8 @@ def _release(
         list[str] | None,
         typer.Option(
             "--map",
-            help="A column or value that is called differently in the plan: ZIP=zip, or sex:female=F for a "
-            "value of the plan's column sex. May be given several times.",
+            help="A column or value that is called differently in the plan: ZIP=zip, or sex:female=F. "
+            "Repeatable.",
             rich_help_panel="Reading files",
         ),
     ] = None,
@@ -37,8 +37,9 @@ def _release(
     outside: Annotated[
         str | None,
         Doc(
-            "Records with a value outside its domain are refused. show: print examples of such values, on a "
-            "terminal only. A file: put these records there, and release the others. Both are personal data.",
+            "Instead of refusing records with a value outside its domain: show prints examples, on a "
+            "terminal only; a file takes these records, and the others are released. Both are personal "
+            "data.",
             panel="Reading files",
             metavar="show|FILE",
         ),
@@ -46,24 +47,24 @@ def _release(
     leave_out: Annotated[
         bool,
         Doc(
-            "Leave classes out that do not pass, instead of refusing the table; for plans with fixed "
-            "classes. That a class is missing tells that it did not pass.",
+            "Leave out classes that do not pass, instead of refusing the table; for plans with fixed "
+            "classes. Whoever misses a class knows why.",
             panel="Expert",
         ),
     ] = False,
     key: Annotated[
         Path | None,
         Doc(
-            "For a plan made with --merge-risk: your private key ('elldelta signature key' makes one). "
-            "It decides which classes move by chance.",
+            "For a plan made with --merge-risk: your private key, which decides by chance which classes "
+            "move ('elldelta signature key' makes one).",
             panel="Expert",
         ),
     ] = None,
     announced: Annotated[
         str | None,
         Doc(
-            "For a plan made with --merge-risk: the name under which you have announced this release, "
-            "such as '2026, first quarter'. The same name gives the same classes: use it for one table only.",
+            "For a plan made with --merge-risk: the name under which this release was announced, such "
+            "as '2026, first quarter'. Use it for one table only.",
             panel="Expert",
         ),
     ] = None,
@@ -78,8 +79,8 @@ def _release(
     ledger_copy: Annotated[
         Path | None,
         Doc(
-            "A copy of the agency's ledger ('elldelta remote ledger'): make a release that fits what is "
-            "left there, to be registered with the agency. The copy is only read.",
+            "A copy of the agency's ledger ('elldelta remote ledger'): make a release that fits into "
+            "it, to be registered with the agency. The copy is only read.",
             panel="Ledger",
         ),
     ] = None,
@@ -87,16 +88,16 @@ def _release(
     state: Annotated[
         Path | None,
         Doc(
-            "For a table that will be published again: who is in it goes into this file, with --ledger "
-            "and --person. It holds personal data; keep it apart from the release.",
+            "For a table that is published again: who is in it goes into this file, with --ledger and "
+            "--person. Personal data: keep it apart from the release.",
             panel="Tables published again",
         ),
     ] = None,
     since: Annotated[
         Path | None,
         Doc(
-            "The state of the last release: a class changes only where who came, went and stayed may be "
-            "told apart; otherwise it stays as it was published.",
+            "The state of the last release: a class changes only where those who came, went and stayed "
+            "may be told apart.",
             panel="Tables published again",
         ),
     ] = None,
@@ -104,7 +105,7 @@ def _release(
         Path | None,
         Doc(
             "With --since: a .csv or .parquet file whose column of --person says who must go at once. "
-            "Classes that cannot do without them are withheld.",
+            "Classes that need them are withheld.",
             panel="Tables published again",
         ),
     ] = None,

@@ -184,8 +184,8 @@ def _register(
     state: Annotated[
         Path | None,
         Doc(
-            "Of a table that is published again: the state that was written with the release. It is "
-            "personal data and stays here; the agency is told how many records came and went.",
+            "Of a table that is published again: the state that was written with the release. It stays "
+            "here; the agency is told how many records came and went.",
             panel="Tables published again",
         ),
     ] = None,

@@ -33,21 +33,22 @@ def _infer(
         list[str] | None,
         Doc(
             "Bins for a number: income=width:10000, income=quantile:8 or income=edges:0,100,200; "
-            "code=values for one position per value that occurs. May be given several times."
+            "code=values for one position per value. Repeatable."
         ),
     ] = None,
     widen: Annotated[
         list[str] | None,
         Doc(
-            "The ends of a column of numbers or dates, such as age=0..120, so that the records of other "
-            "owners fit in; age=no for what was seen. By default numbers without a natural end are widened."
+            "The ends of a column of numbers or dates, such as age=0..120, or age=no for what was seen. "
+            "By default numbers without a natural end are widened, so that other owners' records fit "
+            "in."
         ),
     ] = None,
     changes: Annotated[
         str,
         Doc(
-            "Quasi-identifiers that may change for somebody from one release to the next, separated by "
-            "commas: plans then also hold for people who move."
+            "Quasi-identifiers that may change from one release to the next, separated by commas: plans "
+            "then also hold for people who move."
         ),
     ] = "",
     missing: options.Missing,

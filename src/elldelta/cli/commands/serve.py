@@ -52,8 +52,8 @@ def _serve(
     behind_proxy: Annotated[
         bool,
         Doc(
-            "A proxy on this machine ends https in front of the service: believe the address it names, "
-            "and send cookies over https only.",
+            "A proxy on this machine ends https: believe the address it names, and send cookies over "
+            "https only.",
             panel="Expert",
         ),
     ] = False,
@@ -72,7 +72,7 @@ def _serve(
         bool,
         Doc(
             "Make another key for the agency and end; it signs from the next start on. The old public "
-            "key is kept: what it has signed can still be checked.",
+            "key is kept.",
             panel="Expert",
         ),
     ] = False,
