@@ -24,6 +24,8 @@ from typing import (
     get_type_hints,
 )
 
+from elldelta.errors import ParameterError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -111,7 +113,7 @@ class Parameter:
 
     Attributes:
         name: Its name in Python.
-        kind: Its type, without what is said about it.
+        kind: Its type, without its `Doc`.
         default: Its value if it is left out; None also if it must be given.
         is_required: Whether it must be given.
         doc: What it means.
@@ -170,6 +172,43 @@ def _parameters_of(kind: Any) -> tuple[Parameter, ...]:  # noqa: ANN401 (a class
     return tuple(found)
 
 
+Number = TypeVar("Number", int, float)
+
+
+def per_column(kind: type[Number], example: str) -> Callable[[str], Number | dict[str, Number]]:
+    """What reads a number, or one for each of several columns: 5, or disease=5,income=3."""
+
+    def read(text: str) -> Number | dict[str, Number]:
+        try:
+            if "=" not in text:
+                return kind(text)
+            pairs = [pair.rpartition("=") for pair in text.split(",")]
+            found = {name.strip(): kind(number) for name, _, number in pairs}
+            if len(found) == len(pairs) and all(found):
+                return found
+        except ValueError:
+            pass
+        raise ParameterError(
+            "This must be a number, or one for each sensitive column.",
+            found=f"It is {text!r}.",
+            remedy=f"Write one number, or a name and a number for each column: {example}.",
+        )
+
+    return read
+
+
+def whole_numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers that are separated by commas."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ParameterError(
+            "These must be whole numbers, separated by commas.",
+            found=f"It is {text!r}.",
+            remedy="For example: 10000,30000,100000.",
+        ) from None
+
+
 Subject = TypeVar("Subject")
 Arguments = TypeVar("Arguments")
 Result = TypeVar("Result")
@@ -181,7 +220,7 @@ def with_keywords(
 ) -> Callable[Concatenate[Subject, Keywords], Result]:
     """A function of a subject and a class of parameters that takes the fields of the class as keywords.
 
-    So the parameters are spelt in the class and nowhere else, and type checkers know them.
+    So the class is the only place that lists the parameters, and type checkers know them.
     """
 
     def call(subject: Subject, /, *nothing: Keywords.args, **keywords: Keywords.kwargs) -> Result:

@@ -22,18 +22,12 @@ from elldelta.pages.charts import check_picture, write_picture
 from elldelta.parameters import with_keywords
 from elldelta.plan.classes import Boxes, Runs, lengths_of, seen_ranges
 from elldelta.plan.closeness import Closeness, closeness_bound
+from elldelta.plan.column_wishes import check_several_columns, plan_groups, wish_for_column
 from elldelta.plan.columns import ColumnPlan
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.root import failing_root, root_distance_risk, root_failure_upper
-from elldelta.plan.wish import (
-    Wish,
-    check_noisy,
-    check_several_columns,
-    checked_by,
-    plan_groups,
-    wish_for_column,
-)
+from elldelta.plan.wish import Wish, check_noisy, checked_by
 from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:

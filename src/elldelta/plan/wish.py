@@ -1,4 +1,4 @@
-"""What a client asks of the agency: spelt and explained here, and checked before anything is computed.
+"""What a client asks of the agency: explained here, once, and checked before anything is computed.
 
 The command line, the form, the service and the reference page are made from the fields of `Wish`. So nothing
 slow is imported here before it is needed.
@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-from elldelta.core.checks import MOST_RECORDS, check_ell, check_real, check_whole, described
+from elldelta.core.checks import MOST_RECORDS, check_real, check_whole, described
 from elldelta.errors import ParameterError, RefusedError
-from elldelta.parameters import ClosenessTo, Doc, Movers, Parameter, PlanKind, parameters_of
+from elldelta.parameters import (
+    ClosenessTo,
+    Doc,
+    Movers,
+    Parameter,
+    PlanKind,
+    parameters_of,
+    per_column,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from elldelta.core.distribution import JointDistribution
     from elldelta.core.occupancy import CheckedBy
-    from elldelta.model import Model
     from elldelta.plan.plan import Plan
-    from elldelta.schema.column import Column
-    from elldelta.schema.schema import Schema
 
 USUAL_DELTA = 0.01
 """The usual failure probability of one release."""
@@ -36,43 +36,6 @@ K_WITH_CLOSENESS = 10
 
 MOST_OWNERS = 100
 """Owners for whom a plan is tried out; a ledger admits more."""
-
-Number = TypeVar("Number", int, float)
-
-
-def per_column(kind: type[Number], example: str) -> Callable[[str], Number | dict[str, Number]]:
-    """What reads a number, or one for each of several columns: 5, or disease=5,income=3."""
-
-    def read(text: str) -> Number | dict[str, Number]:
-        try:
-            if "=" not in text:
-                return kind(text)
-            pairs = [pair.rpartition("=") for pair in text.split(",")]
-            found = {name.strip(): kind(number) for name, _, number in pairs}
-            if len(found) == len(pairs) and all(found):
-                return found
-        except ValueError:
-            pass
-        raise ParameterError(
-            "This must be a number, or one for each sensitive column.",
-            found=f"It is {text!r}.",
-            remedy=f"Write one number, or a name and a number for each column: {example}.",
-        )
-
-    return read
-
-
-def whole_numbers(text: str) -> tuple[int, ...]:
-    """Whole numbers that are separated by commas."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ParameterError(
-            "These must be whole numbers, separated by commas.",
-            found=f"It is {text!r}.",
-            remedy="For example: 10000,30000,100000.",
-        ) from None
-
 
 ELL = Doc(
     "Sensitive values that must be left for everybody after linkage.",
@@ -520,76 +483,3 @@ def checked_by(asked: Wish | Plan) -> CheckedBy:
     if not asked.is_certified:
         return "nobody"
     return "owner" if asked.owners is None else "ledger"
-
-
-def plan_groups(model: Model, wish: Wish) -> tuple[JointDistribution, NDArray[np.int64] | None]:
-    """What classes are planned with, and the groups of values that count as one; None if all count.
-
-    Raises:
-        ParameterError: The wish is for a plan that cannot count groups, or for more than there are.
-    """
-    import numpy as np
-
-    from elldelta.core.like_values import one_of_each
-
-    past, schema = model.to_distribution(), model.schema
-    groups, counted = np.arange(schema.n_values), False
-    for place, (column, values) in enumerate(zip(schema.sensitives, schema.value_slices, strict=True)):
-        asked = wish_for_column(wish, schema, place)
-        if column.value_groups is None or asked.ell == 1:  # closeness alone covers all groups at once
-            continue
-        _check_groups(asked, column)
-        groups[values], counted = column.value_groups + values.start, True
-    return (one_of_each(past, groups), groups) if counted else (past, None)
-
-
-def _check_groups(wish: Wish, column: Column) -> None:
-    """Refuses a wish for more groups of values than there are, or for a plan that cannot count them."""
-    if wish.kind == "paper" or wish.closeness is not None:
-        raise ParameterError(
-            "A plan that counts groups of values is certified or probabilistic, without closeness.",
-            found=f"The values of {column.name!r} have groups.",
-            remedy="Closeness alone (without ell) covers every group of values at once. Otherwise leave that "
-            "out, or the groups.",
-        )
-    check_ell(wish.ell, column.n_groups)
-
-
-def wish_for_column(wish: Wish, schema: Schema, index: int) -> Wish:
-    """What a wish asks of one of several sensitive columns.
-
-    Raises:
-        ParameterError: A number is given for some columns only, or a name is not known.
-    """
-    names = schema.sensitive_names
-    numbers = {
-        name: numbers_by_column(name, getattr(wish, name), names)[index] for name in ("ell", "closeness")
-    }
-    return replace(wish, **numbers, k=wish.least_records if wish.is_certified else None)
-
-
-def check_several_columns(wish: Wish, names: Sequence[str]) -> None:
-    """Refuses a way of planning that is not computed for several sensitive columns."""
-    others = {"kind": wish.kind == "paper", "owners": wish.owners is not None}
-    if any(others.values()):
-        raise ParameterError(
-            "For several sensitive columns plans are certified or probabilistic, for a number of releases.",
-            found=f"{', '.join(name for name in others if others[name])} asks for something else; "
-            f"the sensitive columns are {', '.join(map(repr, names))}.",
-            remedy="Leave these choices out, or make a plan for one sensitive column.",
-            parameter=tuple(name for name in others if others[name]),
-        )
-
-
-def numbers_by_column(name: str, value: Any, columns: Sequence[str]) -> list[Any]:  # noqa: ANN401 (numbers)
-    """What is asked of every sensitive column: one number for all, or one for each by its name."""
-    if not isinstance(value, Mapping):
-        return [value] * len(columns)
-    if set(value) != set(columns):
-        raise ParameterError(
-            f"Give {name} for every sensitive column by its name, or one number for all.",
-            found=f"It is given for {', '.join(map(repr, value)) or 'none'}.",
-            remedy=f"The sensitive columns are {', '.join(map(repr, columns))}.",
-            parameter=name,
-        )
-    return [value[column] for column in columns]

@@ -181,3 +181,16 @@ def test_people_who_move_in_any_column_can_be_asked_for(service):
     assert service.get("client", f"/requests/{number}").json()["wishes"]["movers"] == "any"
     plain = service.post("client", "/requests", WISH, status=201).json()
     assert plain["wishes"]["movers"] == "declared"
+
+
+def test_an_error_names_the_fields_it_is_about(service):
+    service.add_model()
+    for body, parameter in (
+        ({**WISH, "ell": 0}, ["ell"]),
+        ({**WISH, "kind": "circles"}, ["kind"]),
+        ({**WISH, "releases": None}, ["releases", "owners"]),
+        ({**WISH, "merge_risk": 0.1, "kind": "paper"}, ["merge_risk", "kind"]),
+        ({**WISH, "colour": "red"}, []),
+    ):
+        answer = service.post("client", "/requests", body, status=422).json()
+        assert answer["error"]["parameter"] == parameter, answer

@@ -44,7 +44,7 @@ from elldelta.agency.server.state import Agency
 from elldelta.errors import ElldeltaError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -277,6 +277,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
         # Field names come from the caller, too: nothing that JSON could not carry.
         found="".join(letter if letter.isprintable() else "?" for letter in found),
         remedy="Compare it with /openapi.json.",
+        parameter=_wrong_fields(error.errors()[:MOST_NAMED]),
     )
     return _rendered(request, 422, problem, {})
 
@@ -306,6 +307,12 @@ def _rendered(request: Request, status: int, error: ElldeltaError, headers: Mapp
 def _template(scope: Scope) -> str | None:
     """The path of the route with its parameters unfilled; None if there is no such route."""
     return getattr(scope.get("route"), "path", None)
+
+
+def _wrong_fields(errors: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The fields of a body that are wrong; names that its description does not have are the caller's."""
+    known = [item["loc"] for item in errors if item["type"] != "extra_forbidden"]
+    return tuple(dict.fromkeys(str(loc[1]) for loc in known if loc[0] == "body" and len(loc) > 1))
 
 
 def _field(location: tuple[str | int, ...]) -> str:

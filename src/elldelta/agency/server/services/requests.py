@@ -16,7 +16,8 @@ from elldelta.agency.server.tables import CLIENT, Job, Party, Request, check_tex
 from elldelta.agency.views import View
 from elldelta.core.checks import check_ell, check_whole
 from elldelta.files import digest
-from elldelta.plan.wish import Wish, check_noisy, check_several_columns, numbers_by_column
+from elldelta.plan.column_wishes import check_several_columns, numbers_by_column
+from elldelta.plan.wish import Wish, check_noisy
 
 if TYPE_CHECKING:
     from sqlalchemy import Row, Select
