@@ -25,7 +25,7 @@ from elldelta.core.differencing import isolate
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import grouping_from_merged
-from elldelta.core.promises import Shown
+from elldelta.core.promises import Shown, certify
 from elldelta.errors import FileError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.ledger import (
@@ -269,7 +269,7 @@ def check_registration(
             context.known,
             last,
         ),
-        Shown(release.counts, grouping, left_out),
+        certify(context.plan_state.ledger.promises, Shown(release.counts, grouping, left_out)),
         owner=owner,
         content_digest=release.content_digest,
         revision=revision,

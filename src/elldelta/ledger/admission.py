@@ -57,7 +57,7 @@ class Admission:
 
 def admit(
     snapshot: LedgerSnapshot,
-    shown: Shown,
+    verdict: Verdict,
     *,
     owner: str,
     content_digest: str,
@@ -68,7 +68,7 @@ def admit(
 
     Args:
         snapshot: The ledger as it stands, for this owner and this release.
-        shown: What the release shows, and which classes it leaves out as far as the ledger is told.
+        verdict: What the release shows, as far as the ledger is told, and which promises of the plan it keeps.
         owner: The name under which the owner publishes.
         content_digest: The digest of the release's content.
         revision: What has changed since the owner's last release, for a table that is published again and
@@ -80,8 +80,10 @@ def admit(
     """
     owner = check_owner(owner)
     _check_revision(snapshot, owner, revision)
-    state, grouping, last = snapshot.state, shown.grouping, snapshot.last
-    verdict = certify(state.promises, shown)
+    shown, state, last = verdict.shown, snapshot.state, snapshot.last
+    grouping = shown.grouping
+    if verdict.promises != state.promises:
+        raise ParameterError("The release was checked by other promises than those of the ledger.")
     if snapshot.known is not None and revision is None:
         return Admission(snapshot.known, state, b"")
     if last is not None and revision is None:
@@ -170,6 +172,8 @@ class ReadLedger:
         chain: The lines.
     """
 
+    _computed: tuple[LedgerChain, LedgerState] | None = None
+
     def __init__(self, promises: Sequence[Promise], chain: LedgerChain) -> None:
         self.promises = promises
         self.chain = chain
@@ -187,8 +191,10 @@ class ReadLedger:
 
     @property
     def state(self) -> LedgerState:
-        """What the admitted releases have left of the promises."""
-        return self.chain.state(self.promises)
+        """What the admitted releases have left of the promises; computed once for the same lines."""
+        if self._computed is None or self._computed[0] is not self.chain:
+            self._computed = self.chain, self.chain.state(self.promises)
+        return self._computed[1]
 
     def has_published(self, owner: str) -> bool:
         """Whether a release of an owner counts."""
@@ -212,7 +218,7 @@ class ReadLedger:
 
     def check(
         self,
-        shown: Shown,
+        verdict: Verdict,
         *,
         owner: str,
         content_digest: str,
@@ -221,7 +227,7 @@ class ReadLedger:
         """Decides whether a release is admitted; changes nothing.
 
         Args:
-            shown: What is published.
+            verdict: What is published, and which promises of the plan it keeps.
             owner: The name under which the owner publishes.
             content_digest: The digest of the release's content.
             revision: What has changed, for a table that is published again and again.
@@ -232,8 +238,8 @@ class ReadLedger:
         """
         _check_name(owner, self.chain.owners)
         return admit(
-            self.chain.snapshot(self.promises, owner, content_digest),
-            shown,
+            self.chain.snapshot(self.state, owner, content_digest),
+            verdict,
             owner=owner,
             content_digest=content_digest,
             revision=revision,

@@ -267,11 +267,11 @@ class LedgerChain:
         """What is left of the promises of a plan that the header describes."""
         return LedgerState.of(promises, self.missed, self.smallest, self.n_releases)
 
-    def snapshot(self, promises: Sequence[Promise], owner: str, content_digest: str) -> LedgerSnapshot:
+    def snapshot(self, state: LedgerState, owner: str, content_digest: str) -> LedgerSnapshot:
         """What deciding about a release of an owner must know."""
         entries = [entry for entry in self.active if entry.owner == owner]
         return LedgerSnapshot(
-            self.state(promises),
+            state,
             self.n_lines,
             self.head,
             known=next((entry for entry in entries if entry.content_digest == content_digest), None),
@@ -388,8 +388,10 @@ def damaged(source: str, line: int) -> FileError:
     )
 
 
-def check_plan(chain: LedgerChain, plan_digest: str, promises: Sequence[Promise], source: str) -> None:
-    """Refuses a ledger about another plan, begun with other rules, or with misses that are no witnesses."""
+def check_plan(
+    chain: LedgerChain, plan_digest: str, promises: Sequence[Promise], source: str
+) -> LedgerState:
+    """What a ledger has left; refuses one about another plan, with other rules, or with other witnesses."""
     header = LedgerHeader.of(plan_digest, promises)
     if chain.header.plan_digest != header.plan_digest:
         raise other_plan(source)
@@ -400,7 +402,7 @@ def check_plan(chain: LedgerChain, plan_digest: str, promises: Sequence[Promise]
             remedy="Use the same rules for all releases of a ledger.",
         )
     try:
-        chain.state(promises)
+        return chain.state(promises)
     except ElldeltaError:
         raise FileError(
             f"{source} does not fit its plan.",

@@ -61,7 +61,8 @@ class OpenLedger(ReadLedger):
     ::
 
         with OpenLedger.open("releases.ledger", plan.digest, plan.promises) as ledger:
-            admission = ledger.check(Shown.of(counts), owner=owner, content_digest=...)
+            verdict = certify(plan.promises, Shown.of(counts))
+            admission = ledger.check(verdict, owner=owner, content_digest=...)
             ...                                                       # write the files, temporary names
             ledger.commit(admission, {temporary: final, ...})
 
@@ -201,7 +202,7 @@ class OpenLedger(ReadLedger):
         is_torn = bool(self.chain.tail)
         if is_torn and (pending is None or pending.n_bytes > self.chain.n_bytes):
             raise damaged(self._source, self.chain.n_lines + 1)
-        check_plan(self.chain, plan_digest, self.promises, self._source)
+        self._computed = self.chain, check_plan(self.chain, plan_digest, self.promises, self._source)
         if is_torn or not self.chain.ends_in_newline:
             self._repair()
         if pending is None:

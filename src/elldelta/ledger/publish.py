@@ -169,7 +169,7 @@ def _publish_once(
 ) -> Release:
     """A table that stands by itself."""
     content = decide(request, counted, _promises_left(request, book, owner))
-    admission = book.check(content.shown, owner=owner, content_digest=content.digest)
+    admission = book.check(content.certificate, owner=owner, content_digest=content.digest)
     manifest = describe(request.plan, content, ledger=_line(admission, book))
     with AtomicFiles(overwrite=request.overwrite) as files:
         made = write_files(request, counted, content, manifest, files, progress)
@@ -198,7 +198,7 @@ def _publish_again(
             update = comparison.compare(book)
         content = update.content
         revision, persons = comparison.write_state(update, files.stage(updates.state, private=True))
-        admission = book.check(content.shown, owner=owner, content_digest=content.digest, revision=revision)
+        admission = book.check(content.certificate, owner=owner, content_digest=content.digest, revision=revision)
         manifest = describe(
             request.plan, content, ledger=_line(admission, book), persons=persons, update=update.numbers
         )

@@ -188,7 +188,7 @@ class Comparison:
         """The first release of a series: everybody who is published is in the state."""
         ranks = self._counted.counts.ranks
         class_of = self._plan.class_of(ranks)
-        is_shown = ~content.shown.left_out[class_of]
+        is_shown = ~content.certificate.shown.left_out[class_of]
         classes = self._put(cell=ranks[is_shown], **{"class": class_of[is_shown]})
         query = state_sql.first_state(self._pairs, classes)
         return TableUpdate(content, {}, None, None, query, self._store(state_sql.several_rows(self._pairs)))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.box_tree import BoxTree
-    from elldelta.core.promises import Promise
+    from elldelta.core.promises import Promise, Verdict
     from elldelta.model import Accounting, Counts
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
@@ -93,7 +93,7 @@ class Publishable:
             have the same labels: a reader could not tell them apart.
         counts: Records by published class and sensitive value; none where records are left out.
         accounting: What became of every record of the owner's table.
-        shown: The same by the classes of the plan; by default each class by itself.
+        verdict: Which promises of the plan that keeps; None for a probabilistic plan.
         n_persons: How many persons are in published classes; None where records are counted.
         persons_lower: At least so many persons are in each published class: those who are counted in one
             class only, or all who share a value, whichever are more.
@@ -106,7 +106,7 @@ class Publishable:
     labels: Sequence[tuple[str, ...]]
     counts: NDArray[np.int64]
     accounting: Accounting
-    shown: Shown = None  # type: ignore[assignment]  # filled in below
+    verdict: Verdict | None = None
     n_persons: int | None = None
     persons_lower: NDArray[np.int64] | None = None
     announced: str | None = None
@@ -126,8 +126,13 @@ class Publishable:
                 f"{n_classes} classes and {self.schema.n_values} sensitive values are counted.",
                 found=f"The table of counts has the shape {self.counts.shape}.",
             )
-        if self.shown is None:
-            object.__setattr__(self, "shown", Shown(self.counts, Partition(np.arange(n_classes))))
+
+    @property
+    def certificate(self) -> Verdict:
+        """The verdict on what is published."""
+        if self.verdict is None:
+            raise InternalError("A probabilistic release has no certificate.")
+        return self.verdict
 
     @property
     def n_records(self) -> int:
@@ -249,20 +254,20 @@ def certified(
         plan.labels if is_whole else class_labels(plan.schema, classes),
         shown.counts,
         records.accounting,
-        shown,
+        verdict,
         announced=announced,
         leaves_out=left_out is not None,
     )
-    return _with_persons(made, records.persons)
+    return _with_persons(made, records.persons, shown)
 
 
-def _with_persons(made: Publishable, persons: NDArray[np.int64] | None) -> Publishable:
+def _with_persons(made: Publishable, persons: NDArray[np.int64] | None, shown: Shown) -> Publishable:
     """The same with its persons, where the persons of every planned class were counted."""
     if persons is None:
         return made
-    grouping = made.shown.grouping
+    grouping = shown.grouping
     once = np.bincount(grouping.class_of, persons, minlength=grouping.n_classes).astype(np.int64)
-    once[made.shown.left_out] = 0
+    once[shown.left_out] = 0
     lower = np.maximum(once, made.counts.max(axis=1, initial=0))
     return replace(made, n_persons=int(once.sum()), persons_lower=frozen(lower, np.int64))
 
@@ -311,10 +316,11 @@ def _as_planned(records: RecordsByClass, plan: Plan) -> Publishable:
         for name, ell, found in zip(plan.schema.sensitive_names, plan.ells, diversities, strict=True)
         if (n_below := int(((found > 0) & (found < ell)).sum()))
     ]
-    reasons = (*below, *certify(plan.checked_promises, made.shown).reasons)
+    shown = Shown.of(records.counts)
+    reasons = (*below, *certify(plan.checked_promises, shown).reasons)
     if reasons:
         raise _refused("The release would not keep what its plan promises.", reasons)
-    return _with_persons(made, records.persons)
+    return _with_persons(made, records.persons, shown)
 
 
 def _refused(problem: str, reasons: Sequence[str]) -> RefusedError:
