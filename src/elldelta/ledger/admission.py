@@ -68,7 +68,7 @@ def admit(
 
     Args:
         snapshot: The ledger as it stands, for this owner and this release.
-        verdict: What the release shows, as far as the ledger is told, and which promises of the plan it keeps.
+        verdict: What the release shows, as far as the ledger knows, and which promises it keeps.
         owner: The name under which the owner publishes.
         content_digest: The digest of the release's content.
         revision: What has changed since the owner's last release, for a table that is published again and

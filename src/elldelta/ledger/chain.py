@@ -388,9 +388,7 @@ def damaged(source: str, line: int) -> FileError:
     )
 
 
-def check_plan(
-    chain: LedgerChain, plan_digest: str, promises: Sequence[Promise], source: str
-) -> LedgerState:
+def check_plan(chain: LedgerChain, plan_digest: str, promises: Sequence[Promise], source: str) -> LedgerState:
     """What a ledger has left; refuses one about another plan, with other rules, or with other witnesses."""
     header = LedgerHeader.of(plan_digest, promises)
     if chain.header.plan_digest != header.plan_digest:

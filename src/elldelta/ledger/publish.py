@@ -198,7 +198,9 @@ def _publish_again(
             update = comparison.compare(book)
         content = update.content
         revision, persons = comparison.write_state(update, files.stage(updates.state, private=True))
-        admission = book.check(content.certificate, owner=owner, content_digest=content.digest, revision=revision)
+        admission = book.check(
+            content.certificate, owner=owner, content_digest=content.digest, revision=revision
+        )
         manifest = describe(
             request.plan, content, ledger=_line(admission, book), persons=persons, update=update.numbers
         )

@@ -227,7 +227,11 @@ def grouping_of(classes: Classes) -> Partition:
 
 def class_labels(schema: Schema, classes: Classes) -> list[tuple[str, ...]]:
     """What a release shows for each class: one label per quasi-identifier."""
-    lows, highs = classes.hulls(schema)
+    return hull_labels(schema, *classes.hulls(schema))
+
+
+def hull_labels(schema: Schema, lows: NDArray[np.int64], highs: NDArray[np.int64]) -> list[tuple[str, ...]]:
+    """What a release shows for classes with these hulls."""
     columns = [
         column.labels(lows[:, place], highs[:, place])
         for place, column in enumerate(schema.quasi_identifiers)

@@ -30,9 +30,9 @@ from elldelta.plan.classes import (
     Boxes,
     Classes,
     Runs,
-    class_labels,
     classes_from_dict,
     clipped,
+    hull_labels,
     lengths_of,
     whole_ranges,
 )
@@ -191,7 +191,7 @@ class Plan(Displayed):
         """Where the classes lie, weighed by what the plan expects in them, not by an owner's records."""
         from elldelta.core.utility import HullLoss
 
-        lows, highs = clipped(self.seen, self.classes.hulls(self.schema))
+        lows, highs = clipped(self.seen, self.hulls)
         return HullLoss(lows, highs, lengths_of(self.seen), self.columns[0].masses_lower)
 
     def utility(self, model: Model) -> Utility:
@@ -204,7 +204,7 @@ class Plan(Displayed):
         model = reordered(model, self.schema)
         totals = model.counts.combination_totals
         shares = np.bincount(self.class_of(model.ranks), totals, self.n_classes) / totals.sum()
-        lows, highs = clipped(self.seen, self.classes.hulls(self.schema))
+        lows, highs = clipped(self.seen, self.hulls)
         return measure_utility(shares, lows, highs, lengths_of(self.seen), self.records)
 
     @property
@@ -257,9 +257,14 @@ class Plan(Displayed):
         return self.classes.n_classes
 
     @cached_property
+    def hulls(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest and highest position of each class in each quasi-identifier."""
+        return self.classes.hulls(self.schema)
+
+    @cached_property
     def labels(self) -> list[tuple[str, ...]]:
         """What a release shows for each class: one label per quasi-identifier."""
-        return class_labels(self.schema, self.classes)
+        return hull_labels(self.schema, *self.hulls)
 
     def cells(self) -> NDArray[np.float64]:
         """P(c, s), classes x values; 0 for values that are no witnesses, which errs on the safe side."""

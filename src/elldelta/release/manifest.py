@@ -370,7 +370,9 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
     """A manifest of counts with what follows from them and the plan, and nothing that only an owner knows."""
     n_records = int(plan.schema.by_column(counts)[0].sum())
     near = closeness_shown(plan, classes, counts)
-    first, *others = ([int(n) for n in own[own > 0]] for own in diversities_by_column(plan.schema, counts))
+    hulls = plan.hulls if classes is plan.classes else classes.hulls(plan.schema)
+    diversities = diversities_by_column(plan.schema, counts)
+    first, *others = ([int(n) for n in found[found > 0]] for found in diversities)
     return Manifest(
         schema=plan.schema,
         classes=classes,
@@ -388,7 +390,7 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
         moving=moved(plan, classes, ""),
         leave_out=False,
         ell=plan.columns[0].ell,
-        utility=utility(plan.schema, classes, counts, plan.columns[0].ell),
+        utility=utility(plan.schema, hulls, counts, plan.columns[0].ell),
         ledger=None,
         nulls={},
         unknown={},
@@ -439,7 +441,10 @@ def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> 
 
 
 def utility(
-    schema: Schema, classes: Classes, counts: NDArray[np.int64], ell: int
+    schema: Schema,
+    hulls: tuple[NDArray[np.int64], NDArray[np.int64]],
+    counts: NDArray[np.int64],
+    ell: int,
 ) -> dict[str, object] | None:
     """How much information the published classes keep, from nothing but what the release shows.
 
@@ -448,7 +453,7 @@ def utility(
     sizes = schema.by_column(counts)[0].sum(axis=1)
     if not sizes.any():
         return None
-    lows, highs = classes.hulls(schema)
+    lows, highs = hulls
     widths = (highs - lows) / np.maximum(1, np.array(schema.sizes) - 1)
     by_column = sizes @ widths / sizes.sum()
     present = sizes[sizes > 0]

@@ -122,15 +122,14 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
             found="The digest of the plan is not the one in the manifest.",
             remedy="Give the plan that the release was made with.",
         )
-    shown = [own[own > 0].tolist() for own in diversities_by_column(published.schema, published.counts)]
-    realised, *others = (min(own, default=None) for own in shown)
+    diversities = diversities_by_column(published.schema, published.counts)
+    realised, *others = (min(found[found > 0].tolist(), default=None) for found in diversities)
     n_classes = int(published.counts.any(axis=1).sum())
     _check_claims(published, manifest, n_classes, [realised, *others])
     if plan is not None:
         _check_plan(published, manifest, plan)
-    if not _alike(
-        manifest.utility, utility(published.schema, published.classes, published.counts, manifest.ell)
-    ):
+    hulls = published.classes.hulls(published.schema)
+    if not _alike(manifest.utility, utility(published.schema, hulls, published.counts, manifest.ell)):
         raise not_as_described(name, "The manifest is wrong about the information that is kept.")
     promised = [manifest.ell, *(unit["ell"] for unit in manifest.also)]
     for ell, found in zip(promised, (realised, *others), strict=True):

@@ -1,0 +1,123 @@
+"""A release that a ledger admits: every step is done once, and nothing is entered that nobody asked for."""
+
+import sys
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import elldelta as ed
+import elldelta.release.release as release_module
+from elldelta.core import ledger_state, promises
+from elldelta.ledger import admission
+from elldelta.ledger.chain import LedgerChain
+from elldelta.model import Counts
+from elldelta.plan.classes import Boxes
+from elldelta.release import publishable
+
+
+def table(n, seed):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "who": [f"p{place}" for place in range(n)],
+            "age": rng.integers(20, 60, n),
+            "sex": rng.choice(["F", "M"], n),
+            "disease": rng.choice(list("abcdefgh"), n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def plan_file(tmp_path_factory):
+    past = table(10_000, 1)
+    schema = ed.Schema.infer(past, ["age", "sex"], "disease")
+    path = tmp_path_factory.mktemp("plan") / "plan.json"
+    ed.write_plan(ed.plan(ed.estimate(past, schema), ell=3, releases=2, records=4000), path)
+    return path
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often every step is done."""
+    found = Counter()
+
+    def count(owner, name, label):
+        honest = getattr(owner, name)
+
+        def counted(*arguments, **options):
+            found[label(*arguments) if callable(label) else label] += 1
+            return honest(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    def asked(asked_of, _):
+        return (
+            "certificate of the plan"
+            if any(isinstance(one, promises.Values) for one in asked_of)
+            else "admission"
+        )
+
+    for module in (publishable, admission, ledger_state):
+        count(module, "certify", asked)
+    count(LedgerChain, "state", "state")
+    count(Boxes, "hulls", "hulls")
+    count(Boxes, "class_of", "class of every combination")
+    count(Counts, "by_class", "counts by class")
+    return found
+
+
+ONCE = {"certificate of the plan": 1, "hulls": 1, "class of every combination": 1, "counts by class": 1}
+
+
+def test_a_plain_release_does_every_step_once(plan_file, tmp_path, calls):
+    ed.release(table(4000, 2), plan_file, to=tmp_path / "r.parquet")
+    assert calls == ONCE
+
+
+def test_a_ledger_is_asked_once(plan_file, tmp_path, calls):
+    for seed, owner in enumerate("ab", start=2):
+        calls.clear()
+        ed.release(
+            table(4000, seed), plan_file, to=tmp_path / f"{owner}.parquet",
+            ledger=ed.Ledger(tmp_path / "ledger", owner),
+        )  # fmt: skip
+        assert calls == {**ONCE, "state": 1, "admission": 1}
+
+
+def test_an_update_makes_the_state_once(plan_file, tmp_path, calls):
+    people = table(4000, 2)
+    for period, now in enumerate((people, pd.concat([people[:3000], table(6000, 3)[4500:]]))):
+        calls.clear()
+        ed.release(
+            now, plan_file, to=tmp_path / f"{period}.parquet", person="who",
+            ledger=ed.Ledger(tmp_path / "ledger", "a"),
+            updates=ed.UpdatePolicy(
+                tmp_path / f"state{period}.parquet",
+                since=tmp_path / "state0.parquet" if period else None,
+            ),
+        )  # fmt: skip
+        assert calls["state"] == 1
+        assert calls["certificate of the plan"] == 1
+        assert calls["hulls"] == 1
+
+
+def test_a_plain_release_enters_nothing_that_nobody_asked_for(plan_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(release_module, "computed", lambda action, _: action(None))  # in this thread
+    records, entered = table(4000, 2), set()
+    ed.release(records, plan_file)  # everything is loaded
+
+    def hook(frame, event, _):
+        if event == "call":
+            entered.add(frame.f_globals.get("__name__"))
+
+    sys.setprofile(hook)
+    try:
+        ed.release(records, plan_file, to=tmp_path / "r.parquet")
+    finally:
+        sys.setprofile(None)
+    assert {"elldelta.release.release", "elldelta.core.promises"} <= entered
+    unasked = ("release.mapping", "release.quarantine", "ledger.ledger", "ledger.chain", "ledger.updates",
+               "model.persons", "core.moving", "core.ledger_state", "core.updates")  # fmt: skip
+    assert not entered & {f"elldelta.{name}" for name in unasked}
