@@ -95,12 +95,12 @@ def counted(table):
 def test_decoys_are_always_drawn_and_never_chosen():
     """Of two wards that pass, one is a decoy in 1 - 0.95^2 of cases: 39 of 400, deviation 6."""
     table, coins = counted(APART), [Coins(KEY.secret_for(DECOYS), name) for name in NAMES]
-    merged = [publishable(table, MOVING, coins=own).shown.n_published == 1 for own in coins]
+    merged = [publishable(table, MOVING, coins=own).certificate.shown.n_published == 1 for own in coins]
     assert 15 <= sum(merged) <= 63
     assert merged == [bool(decoys(MOVING, name).any()) for name in NAMES]
     assert merged != [bool(decoys(MOVING, name, PrivateKey.create()).any()) for name in NAMES]
     failing = counted(SHARED)
-    assert all(publishable(failing, MOVING, coins=own).shown.n_published == 1 for own in coins)
+    assert all(publishable(failing, MOVING, coins=own).certificate.shown.n_published == 1 for own in coins)
 
 
 def test_the_largest_factor_is_that_of_the_root():
