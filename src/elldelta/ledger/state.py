@@ -105,7 +105,7 @@ class UpdateSummary:
             or not (is_first or is_digest(self.since))
             or (is_first and (self.came.counts or self.went.counts))
         ):
-            raise ParameterError("What is told of a table that is published again contradicts itself.")
+            raise ParameterError("What a state says about an update contradicts itself.")
 
     def to_dict(self) -> dict[str, Any]:
         """What is told as plain JSON values."""

@@ -182,7 +182,7 @@ class Manifest:
     def __post_init__(self) -> None:
         names = [column.name for column in self.schema.also_sensitive]
         if (
-            [said["column"] for said in self.also] != names
+            [shown["column"] for shown in self.also] != names
             or (self.update and self.update.keys() != Updated.__annotations__.keys())
             or not (self.ledger is None or is_digest(self.ledger["hash"]))
         ):
@@ -190,9 +190,12 @@ class Manifest:
 
     def for_column(self, index: int) -> Manifest:
         """What it says of one of several sensitive columns."""
-        said: Mapping[str, Any] = {} if index == 0 else self.also[index - 1]
-        own = {name: said[name] for name in ("ell", "diversity", "closeness") if name in said}
-        return replace(self, schema=self.schema.for_column(index), also=(), **own)
+        schema = self.schema.for_column(index)
+        if index == 0:
+            return replace(self, schema=schema, also=())
+        shown: dict[str, Any] = {**self.also[index - 1]}
+        del shown["column"]
+        return replace(self, schema=schema, also=(), **shown)
 
     @property
     def labels(self) -> list[tuple[str, ...]]:
@@ -206,15 +209,17 @@ class Manifest:
         lost = self.records_suppressed + self.records_quarantined
         # Who has left a table that lives may still be shown: these are no part of what was read.
         read = f" of {self.records_read:,}" if self.update is None else ""
-        said = [f"Released {self.records_released:,}{read} records in {self.classes_published:,} classes."]
+        sentences = [
+            f"Released {self.records_released:,}{read} records in {self.classes_published:,} classes."
+        ]
         if self.diversity is None:
-            said.append("No class has a record.")
+            sentences.append("No class has a record.")
         elif self.closeness is None or self.ell > 1:
-            said.append(
+            sentences.append(
                 f"Every class shows at least {self.diversity} values; {self.ell} were promised."
                 + (" A missing value counts as one." if self.schema.sensitive.has_missing else "")
             )
-        said += [
+        sentences += [
             f"Of {unit['column']!r} every class shows at least {unit['diversity']} values; "
             f"{unit['ell']} were promised. Which values of two columns are one person's is not told."
             for unit in self.also
@@ -224,31 +229,33 @@ class Manifest:
             linked = (
                 f", {near['limit']:g} after linking {self.releases} releases" if self.releases > 1 else ""
             )
-            said.append(
+            sentences.append(
                 f"No class is further than {near['distance']:.3f} from what the plan says of its values; "
                 f"{near['allowed']:g} is allowed{linked}."
             )
-        said += _choice(self)
+        sentences += _choice(self)
         if self.update is not None and "classes_changed" in self.update:
-            said += _updated(self.update)
+            sentences += _updated(self.update)
         if is_certified and self.ledger is None:
             others = f"beside {self.releases - 1} other release{'s' * (self.releases > 2)} of this plan"
-            said.append(f"Certified: safe to publish {others if self.releases > 1 else 'by itself'}.")
+            sentences.append(f"Certified: safe to publish {others if self.releases > 1 else 'by itself'}.")
         elif is_certified and self.ledger is not None:
             again = "" if self.update is None else " It may be published again, with the state."
-            said.append(f"Certified, and admitted by the ledger as release {self.ledger['sequence']}.{again}")
+            sentences.append(
+                f"Certified, and admitted by the ledger as release {self.ledger['sequence']}.{again}"
+            )
         if self.persons is not None:
-            said.append(
+            sentences.append(
                 f"By the owner's count {self.persons['persons']:,} persons, at least "
                 f"{self.persons['persons_per_class']:,} in every class; each is shown once per value, "
                 f"{self.persons['records_repeated']:,} records repeat one."
             )
         if lost:
-            said.append(
+            sentences.append(
                 f"Left out: {self.records_suppressed:,} with a missing value, "
                 f"{self.records_quarantined:,} with a value outside its domain."
             )
-        return tuple(said)
+        return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest as plain JSON values, with its digest."""
@@ -275,7 +282,7 @@ class Manifest:
         except (ElldeltaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             raise changed(source) from None
         if manifest.to_dict()["digest"] != document["digest"]:
-            raise changed(source, "It holds a key that is not known here, or is spelt in another way.")
+            raise changed(source, "It holds a key that is not known here, or is written in another way.")
         return manifest
 
 

@@ -90,12 +90,12 @@ class Verification:
     def sentences(self) -> tuple[str, ...]:
         """What the file does not show: the owner's word, and what could not be checked."""
         numbers = {name: n for name, n in self.claimed.items() if isinstance(n, int | float) and n}
-        said = ", ".join(
+        claims = ", ".join(
             f"{name.replace('_', ' ')} {n:,}" if isinstance(n, int) else f"{name.replace('_', ' ')} {n:.4f}"
             for name, n in numbers.items()
         )
         return (
-            *([f"The owner's word, which the file cannot show: {said}."] if said else []),
+            *([f"The owner's word, which the file cannot show: {claims}."] if claims else []),
             *self.unchecked,
         )
 
