@@ -212,7 +212,7 @@ def test_a_table_that_has_grown_by_one_person_is_pointed_at(lived, tmp_path):
     alone = audit(files)
     assert (alone.holds, alone.subtraction.status) == (True, "possible")
     assert alone.subtraction.diversity_min == 1
-    assert any("add --series to check what changed" in step for step in alone.next_steps)
+    assert any("as a series to check what changed" in step for step in alone.next_steps)
     assert not audit(files, series=[files]).holds
 
 

@@ -184,8 +184,8 @@ class Subtraction:
             return ""
         names = ("they",) if self.worst is None else self.worst.releases
         return (
-            f"If {' and '.join(names)} come from one owner, add --series to check what changed. If not, say "
-            f"with --contained whether {self.condition}."
+            f"If {' and '.join(names)} come from one owner, compare them as a series to check what changed. "
+            f"If not, say whether {self.condition}."
         )
 
     @property

@@ -11,7 +11,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, named
 from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
@@ -284,7 +284,8 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
 def _subtraction_in_words(found: dict[str, Any]) -> str:
     n_below = found["groups_below"]
     counted = f" Differences of classes that show so few values: {n_below:,}." if n_below else ""
-    return f"{found['words']}{counted} {found['question']}".rstrip()
+    advice = named("Option", output.options_for(("series", "contained"))) if found["question"] else ""
+    return f"{found['words']}{counted} {found['question']} {advice}".rstrip()
 
 
 def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
