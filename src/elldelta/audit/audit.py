@@ -39,13 +39,14 @@ from elldelta.schema.composite import with_composites
 from elldelta.schema.label_columns import rules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
     from elldelta.audit.gate import Gate
     from elldelta.audit.releases import Understanding
     from elldelta.audit.result import Audit
+    from elldelta.audit.series import OwnerSeries
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
     from elldelta.plan.plan import Plan
@@ -103,57 +104,20 @@ def audit(
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
     """
-    if targets_output is not None:
-        if targets is None:
-            raise ParameterError(
-                "There is nothing to write about targets.",
-                found="No targets were given.",
-                remedy="Name the file with the targets.",
-                parameter="targets",
-            )
-        check_writable(targets_output, overwrite=overwrite)
-    releases = each_once(releases)
-    inside = _contained(contained, releases)
-    named = [_places(group, releases, "series") for group in series]
-    check_series(named)
-    known = None if model is None else loaded(model, Model, read_model)
+    _check_output(targets, targets_output, overwrite=overwrite)
+    reader = ReleaseReader(columns, csv_format, engine, progress)
     limit = ClosenessLimit.of(closeness, closeness_to)
+    question = _Question.of(reader, each_once(releases), ell, limit, contained, series)
+    known = None if model is None else loaded(model, Model, read_model)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
-    reading = ReleaseReader(columns, csv_format, engine, progress)
-    releases = locate_all(releases, engine)
-    places = reading.sensitive_places(releases)
-    owners = find_series(releases, named)
     one_number = limit is not None and (limit.plan is None or closeness is not None)
-    if len(places) > 1 and (people is not None or known is not None or one_number):
-        raise ParameterError(
-            "Targets, models and a closeness of your own are about one sensitive column.",
-            found=f"The releases have {len(places)}.",
-            remedy="Name the one to ask about.",
-            parameter="columns",
-        )
-
-    def one(place: int) -> Audit:
-        column_limit = None if limit is None else limit.for_column(place)
-        overlay = replace(reading, place=place).gather(releases, people, known, column_limit)
-        wanted = _wanted(ell, overlay, column_limit)
-        totals = None
-        if people is not None:
-            totals = audit_targets(overlay, people, wanted, output=targets_output, overwrite=overwrite)
-        return computed(
-            lambda _: summarize(
-                overlay,
-                wanted,
-                model=known,
-                closeness=column_limit,
-                contained=inside,
-                targets=totals,
-                owners=owners,
-            ),
-            part(progress, 1.0, 1.0),  # the releases are read; what is left shows that it goes on
-        )
-
-    first, *others = map(one, places)
-    return replace(first, also=tuple(others))
+    if people is not None or known is not None or one_number:
+        question.require_one_column()
+    found = [
+        question.audit(*asked, people, known, targets_output, overwrite=overwrite)
+        for asked in question.overlays(people, known)
+    ]
+    return replace(found[0], also=tuple(found[1:]))
 
 
 def targets(
@@ -207,18 +171,15 @@ def audit_before(
     whether subtracting it from the others isolates people, if one population is contained in another
     (`contained`).
     """
+    given = each_once([*published, new])
+    named = [[*series, len(given) - 1]] if series else []
     limit = ClosenessLimit.of(closeness, closeness_to)
-    reading = ReleaseReader(columns, csv_format, engine, progress)
-    given = [*each_once([*published, new])]
-    named = [[*_places([*series, len(given) - 1], given, "series")]] if series else []
-    inside = _contained(contained, given)
-    given = locate_all(given, engine)
-    owners = find_series(given, named)
-    answers = []
-    for place in reading.sensitive_places(given):
-        column_limit = None if limit is None else limit.for_column(place)
-        overlay = replace(reading, place=place).gather(given, limit=column_limit)
-        answers.append(gate(overlay, _wanted(ell, overlay, column_limit), column_limit, owners, inside))
+    reader = ReleaseReader(columns, csv_format, engine, progress)
+    question = _Question.of(reader, given, ell, limit, contained, named)
+    answers = [
+        gate(overlay, wanted, column_limit, question.owners, question.contained)
+        for overlay, wanted, column_limit in question.overlays()
+    ]
     # Every sensitive column must hold; the first that does not, or that hangs on an answer, says why.
     return min(answers, key=lambda answer: (answer.holds, not answer.subtraction.is_open))
 
@@ -354,10 +315,99 @@ class ReleaseReader:
         return described, known, given
 
 
-def _contained(
-    contained: Sequence[Sequence[int | str]] | None, releases: Sequence[Any]
-) -> list[list[int]] | None:
-    return None if contained is None else [_places(group, releases, "contained") for group in contained]
+@dataclass(frozen=True)
+class _Question:
+    """Releases, and what an audit or a gate asks about them.
+
+    Attributes:
+        reader: How they are read.
+        releases: The releases.
+        ell: The diversity to compare with; None for what was promised.
+        limit: The closeness that is asked for.
+        contained: Which populations are said to be contained in which; None if nobody has said.
+        owners: Which releases are one owner's.
+    """
+
+    reader: ReleaseReader
+    releases: Sequence[Located]
+    ell: int | None
+    limit: ClosenessLimit | None
+    contained: Sequence[Sequence[int]] | None
+    owners: Sequence[OwnerSeries]
+
+    @classmethod
+    def of(
+        cls,
+        reader: ReleaseReader,
+        releases: Sequence[Any],
+        ell: int | None,
+        limit: ClosenessLimit | None,
+        contained: Sequence[Sequence[int | str]] | None,
+        series: Sequence[Sequence[int | str]],
+    ) -> _Question:
+        """With releases found, by their places or names, that somebody names together."""
+        inside = None if contained is None else [_places(each, releases, "contained") for each in contained]
+        named = [_places(each, releases, "series") for each in series]
+        found, owners = locate_all(releases, reader.engine), []
+        if named or any(item.manifest is not None and item.manifest.ledger is not None for item in found):
+            check_series(named)
+            owners = find_series(found, named)
+        return cls(reader, found, ell, limit, inside, owners)
+
+    def require_one_column(self) -> None:
+        """Refuses releases of several sensitive columns, where only one can be meant."""
+        n_columns = len(self.reader.sensitive_places(self.releases))
+        if n_columns > 1:
+            raise ParameterError(
+                "Targets, models and a closeness of your own are about one sensitive column.",
+                found=f"The releases have {n_columns}.",
+                remedy="Name the one to ask about.",
+                parameter="columns",
+            )
+
+    def overlays(
+        self, people: pa.Table | None = None, model: Model | None = None
+    ) -> Iterator[tuple[Overlay, int, ClosenessLimit | None]]:
+        """For each sensitive column the releases laid over each other, and what is asked of it."""
+        for place in self.reader.sensitive_places(self.releases):
+            limit = None if self.limit is None else self.limit.for_column(place)
+            overlay = replace(self.reader, place=place).gather(self.releases, people, model, limit)
+            yield overlay, _wanted(self.ell, overlay, limit), limit
+
+    def audit(
+        self,
+        overlay: Overlay,
+        ell: int,
+        limit: ClosenessLimit | None,
+        people: pa.Table | None,
+        model: Model | None,
+        output: Path | None,
+        *,
+        overwrite: bool,
+    ) -> Audit:
+        """Measures the linkage of one sensitive column; what is left for targets goes into a file."""
+        totals = None
+        if people is not None:
+            totals = audit_targets(overlay, people, ell, output=output, overwrite=overwrite)
+        asked: dict[str, Any] = {"model": model, "closeness": limit, "contained": self.contained}
+        return computed(
+            lambda _: summarize(overlay, ell, **asked, targets=totals, owners=self.owners),
+            part(self.reader.progress, 1.0, 1.0),  # the releases are read; what is left shows that it goes on
+        )
+
+
+def _check_output(targets: Any, output: Path | None, *, overwrite: bool) -> None:  # noqa: ANN401 (as in audit)
+    """Refuses a file for targets that cannot be written, or where there are none."""
+    if output is None:
+        return
+    if targets is None:
+        raise ParameterError(
+            "There is nothing to write about targets.",
+            found="No targets were given.",
+            remedy="Name the file with the targets.",
+            parameter="targets",
+        )
+    check_writable(output, overwrite=overwrite)
 
 
 def _places(names: Sequence[int | str], releases: Sequence[Any], parameter: str) -> list[int]:

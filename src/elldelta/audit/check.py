@@ -142,28 +142,34 @@ def check(
     found = read.with_values(values, keep_missing=False)
     if not found.n_records:
         raise DataError("There is no record to check.", remedy="Check that this is the table that you meant.")
-    counts = found.counts
-    ell = measures.diversity(counts) or 0
-    order = _rising(found.values)
+    measured = _measured(found.counts, found.values)
     return TableCheck(
-        records=found.n_records,
-        classes=len(counts),
-        k=(measures.k_anonymity(counts) if persons is None else persons.fewest) or 0,
-        ell=ell,
-        entropy_ell=float(measures.entropy_diversities(counts).min()),
-        recursive_c=float(measures.recursive_c(counts, ell).max()),
-        t=measures.t_closeness(counts) or 0.0,
-        t_ordered=None if order is None else measures.t_closeness(counts[:, order], ordered=True),
-        beta=measures.beta_likeness(counts) or 0.0,
-        delta_disclosure=measures.delta_disclosure(counts) or 0.0,
-        best_guess=float(measures.largest_shares(counts).max()),
-        lacking=int((counts == 0).any(axis=1).sum()),
+        **measured,
+        k=(measures.k_anonymity(found.counts) if persons is None else persons.fewest) or 0,
         left_out=read.n_records - found.n_records,
-        codes=codes_among([value for value in found.values if value is not None]),
         persons=None if persons is None else persons.total,
         warnings=warnings,
-        ell_groups=None if groups is None else _fewest_groups(counts, found.values, groups),
+        ell_groups=None if groups is None else _fewest_groups(found.counts, found.values, groups),
     )
+
+
+def _measured(counts: NDArray[np.int64], values: Sequence[str | None]) -> dict[str, Any]:
+    """The measures that follow from the counts alone."""
+    ell, order = measures.diversity(counts) or 0, _rising(values)
+    return {
+        "records": int(counts.sum()),
+        "classes": len(counts),
+        "ell": ell,
+        "entropy_ell": float(measures.entropy_diversities(counts).min()),
+        "recursive_c": float(measures.recursive_c(counts, ell).max()),
+        "t": measures.t_closeness(counts) or 0.0,
+        "t_ordered": None if order is None else measures.t_closeness(counts[:, order], ordered=True),
+        "beta": measures.beta_likeness(counts) or 0.0,
+        "delta_disclosure": measures.delta_disclosure(counts) or 0.0,
+        "best_guess": float(measures.largest_shares(counts).max()),
+        "lacking": int((counts == 0).any(axis=1).sum()),
+        "codes": codes_among([value for value in values if value is not None]),
+    }
 
 
 def _fewest_groups(counts: NDArray[np.int64], values: Sequence[str | None], groups: HierarchyRows) -> int:

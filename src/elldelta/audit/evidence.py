@@ -134,36 +134,18 @@ def evidence(
     sources = _sources([*files, *map(manifest_path, map(Path, items)), Path(about)])
     read: dict[str, Any] = {"csv_format": csv_format, "engine": engine, "progress": progress}
     opened = [open_published(item, **read) for item in items]
-    verified = [verify_published(item, known) for item in opened]
-    is_near = known.promises_closeness
-    linked = audit(  # the strictest promise of all these releases counts, so no ell is named
-        [*published, *items],
-        closeness_to=known if is_near else None,
-        contained=contained_of(answers["contained"]),
-        **read,
-    )
-    parts = [
-        {**_release_part(item, path, answers["threshold"]), **found.to_dict()}
-        for item, path, found in zip(opened, items, verified, strict=True)
-    ]
-    is_answered = contained_of(answers["contained"]) is not None
-    holds, verdict = _verdict(linked, parts, answers["threshold"], is_answered=is_answered)
+    parts = _release_parts(items, opened, known, answers["threshold"])
+    reference = known if known.promises_closeness else None
+    read |= {"closeness_to": reference, "contained": contained_of(answers["contained"])}
+    linked = audit([*published, *items], **read)  # no ell is named: the strictest promise counts
     content = {
-        "holds": holds,
-        "verdict": verdict,
-        "about": answers,
+        **_findings(linked, parts, answers, is_answered=read["contained"] is not None),
         "made": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
-        "software": f"elldelta {__version__}",
         "plan": _plan_part(known, files, is_checked=agency_key is not None),
-        "releases": parts,
         "published": [{"release": Path(path).name, "digest": _file_digest(Path(path))} for path in published],
-        "linked": _linked_part(linked),
         "ledger": None if ledger is None else _ledger_part(ledger, known, opened),
-        "limits": [*LIMITS, *(each.words for each in linked.assumptions)],
     }
-    record = seal(KIND, FORMAT_VERSION, content)
-    _write(folder, record, linked, moment, sources, key if holds else None)
-    return record
+    return _write(folder, content, linked, moment, sources, key)
 
 
 def write_form(
@@ -303,6 +285,22 @@ def _plan_part(plan: Plan, files: Sequence[Path], *, is_checked: bool) -> dict[s
     }
 
 
+def _findings(
+    linked: Audit, releases: Sequence[Mapping[str, Any]], answers: Mapping[str, Any], *, is_answered: bool
+) -> dict[str, Any]:
+    """What was found, beside what people answered."""
+    holds, verdict = _verdict(linked, releases, answers["threshold"], is_answered=is_answered)
+    return {
+        "holds": holds,
+        "verdict": verdict,
+        "about": answers,
+        "software": f"elldelta {__version__}",
+        "releases": releases,
+        "linked": _linked_part(linked),
+        "limits": [*LIMITS, *(each.words for each in linked.assumptions)],
+    }
+
+
 def _verdict(
     linked: Audit, releases: Sequence[Mapping[str, Any]], threshold: float, *, is_answered: bool
 ) -> tuple[bool, str]:
@@ -331,6 +329,17 @@ def _verdict(
             f"{threshold:g} is accepted."
         )
     return not broken, " ".join(dict.fromkeys(broken)) or linked.verdict
+
+
+def _release_parts(
+    paths: Sequence[str | os.PathLike[str]], releases: Sequence[Published], plan: Plan, threshold: float
+) -> list[dict[str, Any]]:
+    """Verifies releases against their plan; what each says about itself, and what verifying found."""
+    verified = [verify_published(item, plan) for item in releases]
+    return [
+        {**_release_part(item, path, threshold), **found.to_dict()}
+        for item, path, found in zip(releases, paths, verified, strict=True)
+    ]
 
 
 def _release_part(item: Published, path: str | os.PathLike[str], threshold: float) -> dict[str, Any]:
@@ -391,12 +400,14 @@ def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Pu
 
 def _write(
     folder: Path,
-    record: Mapping[str, Any],
+    content: Mapping[str, Any],
     linked: Audit,
     moment: dt.datetime,
     sources: Sequence[Path],
     key: PrivateKey | None,
-) -> None:
+) -> dict[str, Any]:
+    """Writes the folder, and returns the sealed record; only what holds is signed."""
+    record = seal(KIND, FORMAT_VERSION, content)
     title, verdict, footer, sections = sections_of(record, linked.plot())
     with AtomicFiles() as files:
         staged = files.stage(folder, folder=True)
@@ -409,11 +420,12 @@ def _write(
         digests = {name: _file_digest(staged / name) for name in names}
         (staged / CRATE).write_bytes(as_bytes(_crate(staged, record, digests)))
         digests[CRATE] = _file_digest(staged / CRATE)
-        if key is not None:
+        if key is not None and record["holds"]:
             signed = {"format": FORMAT_VERSION, "evidence_digest": record["digest"], "files": digests}
             document = {"kind": _SIGNATURE_KIND, "algorithm": ALGORITHM, "key_id": key.id, **signed}
             document["signature"] = sign(key, _PURPOSE, signed)
             (staged / SIGNATURE).write_bytes(as_bytes(document))
+    return record
 
 
 def _crate(folder: Path, record: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.audit.overlay import Overlay
-    from elldelta.audit.series import OwnerSeries
+    from elldelta.audit.series import OwnerSeries, SeriesResult
     from elldelta.audit.shares import ClosenessLimit
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.linkage import ReleasedCounts
@@ -77,10 +77,8 @@ def summarize(
     readings, reference, baseline = inference_risks(overlay, closeness, model)
     return Audit(
         releases=tuple(
-            _alone(name, counts, release, ell)
-            for name, counts, release in zip(
-                overlay.names, overlay.class_counts, overlay.releases, strict=True
-            )
+            _alone(*each, ell)
+            for each in zip(overlay.names, overlay.class_counts, overlay.releases, strict=True)
         ),
         columns=overlay.columns,
         sensitive=overlay.sensitive,
@@ -103,14 +101,14 @@ def summarize(
         subtraction=subtract(overlay, ell, contained, [*(owner.places for owner in owners), *judged]),
         targets=targets,
         series=series,
-        assumptions=(
-            *overlay.assumptions,
-            *_same_content(overlay),
-            *([READ_FROM_COUNTS] if any(owner.is_read_from_counts for owner in series) else []),
-        ),
+        assumptions=(*overlay.assumptions, *_same_content(overlay), *_read_from_counts(series)),
         labels=overlay.labels,
         linkage=linkage,
     )
+
+
+def _read_from_counts(series: Sequence[SeriesResult]) -> list[Assumption]:
+    return [READ_FROM_COUNTS] if any(owner.is_read_from_counts for owner in series) else []
 
 
 def _alone(name: str, classes: NDArray[np.int64], release: ReleasedCounts, ell: int) -> ReleaseSummary:

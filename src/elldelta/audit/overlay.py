@@ -19,6 +19,7 @@ from elldelta.audit.releases import (
     Assumption,
     BackgroundKnowledge,
     ReadRelease,
+    source_of_meaning,
     understand,
 )
 from elldelta.audit.targets import Candidates, known_in_each
@@ -193,7 +194,7 @@ class Overlay:
             promised=max(item.manifest.ell for item in published),
             plans=tuple(item.manifest.plan_digest for item in published),
             assumptions=(
-                _source_of_meaning([]),
+                source_of_meaning([]),
                 *_grouped_values(schema),
                 *((MISSING_IS_A_VALUE,) if schema.sensitive.has_missing else ()),
             ),
@@ -284,7 +285,7 @@ class Overlay:
             promised=max((release.ell for release in releases if release.ell is not None), default=None),
             plans=tuple(release.plan_digest for release in releases),
             assumptions=(
-                _source_of_meaning(releases),
+                source_of_meaning(releases),
                 *_grouped_values(schema),
                 *_overlaps(shown, int((~cells.is_named).sum())),
                 *understanding.notes,
@@ -441,27 +442,6 @@ def check_schemas(described: Sequence[tuple[str, Schema]]) -> None:
                 found=f"{described[0][0]} and {name} describe their columns differently.",
                 remedy="Link releases that use the same columns and domains.",
             )
-
-
-def _source_of_meaning(releases: Sequence[ReadRelease]) -> Assumption:
-    """What says what the releases show; without any, manifests do."""
-    labels, by_schema = (
-        [item.name for item in releases if item.described_by == kind] for kind in ("labels", "schema")
-    )
-    if len(labels) == len(releases) > 0:
-        words = "The labels of the releases mean what is listed; no manifest or schema says so."
-    elif labels:
-        words = (
-            f"{', '.join(labels)}: the labels mean what is listed; no manifest says so. The classes of "
-            "the other releases are those of their manifests, with which their content was compared."
-        )
-    elif by_schema:
-        words = (
-            f"{', '.join(by_schema)}: no manifest was there; the labels were understood by the schema given."
-        )
-    else:
-        words = "Every release is the one that its manifest describes: its content was compared."
-    return Assumption(words)
 
 
 def _grouped_values(schema: Schema | None) -> list[Assumption]:

@@ -462,6 +462,27 @@ def _sensitive(
     return tuple(distinct), known_of, tuple(value_of), tuple(notes)
 
 
+def source_of_meaning(releases: Sequence[ReadRelease]) -> Assumption:
+    """What says what the releases show; without any, manifests do."""
+    labels, by_schema = (
+        [item.name for item in releases if item.described_by == kind] for kind in ("labels", "schema")
+    )
+    if len(labels) == len(releases) > 0:
+        words = "The labels of the releases mean what is listed; no manifest or schema says so."
+    elif labels:
+        words = (
+            f"{', '.join(labels)}: the labels mean what is listed; no manifest says so. The classes of "
+            "the other releases are those of their manifests, with which their content was compared."
+        )
+    elif by_schema:
+        words = (
+            f"{', '.join(by_schema)}: no manifest was there; the labels were understood by the schema given."
+        )
+    else:
+        words = "Every release is the one that its manifest describes: its content was compared."
+    return Assumption(words)
+
+
 def missing_counts(assumptions: Iterable[Assumption]) -> str:
     """What a verdict adds where a missing value counts as a value."""
     counts = any(each.topic is Topic.MISSING_IS_A_VALUE for each in assumptions)
