@@ -328,7 +328,7 @@ def _no_ledger(truth, match):
 
 @rule(
     rf"The ledger has {NUMBER} lines with the one that opens it; its chain is intact\. The fullest class can lose (\d+) more "
-    rf"values; {NUMBER} of {NUMBER} classes can lose none\. Last line: (\S+)$"
+    rf"values of 'disease'; {NUMBER} of {NUMBER} classes can lose none\. Last line: (\S+)$"
 )
 def _ledger(truth, match):
     lines = (truth.folder / "the.ledger").read_text(encoding="utf-8").splitlines()

@@ -394,7 +394,7 @@ def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Pu
             parameter="ledger",
         )
     document = chain.to_dict()
-    names = ("promise", "conditions", "room_min", "classes_without_room", "classes", "sealed")
+    names = ("promises", "promise", "conditions", "classes", "sealed")
     return {**{name: document[name] for name in names}, "lines": chain.n_lines, "head": chain.head}
 
 

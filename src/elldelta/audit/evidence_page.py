@@ -324,13 +324,17 @@ def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
 def _ledger(ledger: Mapping[str, Any] | None) -> list[Block]:
     if ledger is None:
         return [{"text": "No ledger was named."}]
-    room = (
-        f"The ledger has {ledger['lines']} lines with the one that opens it; its chain is intact. The "
-        "fullest class can lose "
-        f"{ledger['room_min']} more values; {ledger['classes_without_room']:,} of {ledger['classes']:,} "
-        f"classes can lose none. Last line: {ledger['head']}"
+    rooms = [
+        f" The fullest class can lose {promise['room_min']} more values of {promise['column']!r}; "
+        f"{promise['classes_without_room']:,} of {ledger['classes']:,} classes can lose none."
+        for promise in ledger["promises"]
+        if "room_min" in promise  # closeness has no room to count
+    ]
+    chain = (
+        f"The ledger has {ledger['lines']} lines with the one that opens it; its chain is intact."
+        f"{''.join(rooms)} Last line: {ledger['head']}"
     )
-    return [{"text": ledger["promise"]}, {"list": ledger["conditions"]}, {"text": room}]
+    return [{"text": ledger["promise"]}, {"list": ledger["conditions"]}, {"text": chain}]
 
 
 def _digests(record: Mapping[str, Any]) -> list[Block]:
