@@ -165,6 +165,47 @@ def missing_chances(
 
 
 @compiled
+def prefix_bound(
+    tails: NDArray[np.float64],
+    top: int,
+    share: int,
+    rest: int,
+    releases: int,
+    best_k: int,
+    poissonized: bool,
+) -> tuple[float, int]:
+    """The failure bound of one witness set, and the k that it was found at (`best_prefix`).
+
+    Each of the releases may miss `share` witnesses, and `rest` of them one more. For convex T the quotient
+    falls, then rises in k, so the search goes from the best k of the last prefix to where it rises. Stopping
+    early would give a larger bound, never a wrong one.
+    """
+    spread = (releases - rest) * tails[top - share]
+    if rest:
+        spread += rest * tails[top - share - 1]
+    if poissonized:
+        return spread, best_k
+    k = min(best_k, share)
+    bound = releases * tails[top - k] / (rest + 1 + releases * (share - k))
+    while k > 0:
+        lower = releases * tails[top - k + 1] / (rest + 1 + releases * (share - k + 1))
+        if lower >= bound:
+            break
+        bound = lower
+        k -= 1
+    if k == min(best_k, share):
+        while k < share:
+            lower = releases * tails[top - k - 1] / (rest + 1 + releases * (share - k - 1))
+            if lower >= bound:
+                break
+            bound = lower
+            k += 1
+    if rest:
+        bound = min(bound, spread)
+    return bound, k
+
+
+@compiled
 def best_prefix(
     missing: NDArray[np.float64],
     n_cells: int,
@@ -185,8 +226,6 @@ def best_prefix(
 
     Pooled (Theorem C): min over k of t T_k / (a - ell + 1 - t k), and the same with the whole allowance
     spread over the releases. By the owner: min over k of T_k / (b + 1 - k), b = (a - ell) / t, per release.
-    For convex T the quotient falls, then rises in k, so the search goes from the best k of the last prefix to
-    where it rises. Stopping early would give a larger bound, never a wrong one.
 
     Prefixes that cannot win are left out. No quotient is below Pr[W > b] = T_b - T_{b+1}, b = (a - ell) / t
     rounded down. And once q >= 1 / t, no longer prefix has less than half of Pr[W > b + 1]: chances rise, so
@@ -222,40 +261,11 @@ def best_prefix(
                 return best, best_length, length
         if 0.999 * (tails[top - share] - tails[top - share - 1]) > best:
             continue
-        if by_owner:
-            if rest:  # one witness fewer has the same allowance
-                continue
-            times = 1.0
-            step = 1
-            room = 1
-        else:
-            times = float(releases)
-            step = releases
-            room = rest + 1
-        if poissonized:
-            bound = (times - rest) * tails[top - share]
-            if rest:
-                bound += rest * tails[top - share - 1]
-        else:
-            k = min(best_k, share)
-            bound = times * tails[top - k] / (room + step * (share - k))
-            while k > 0:
-                lower = times * tails[top - k + 1] / (room + step * (share - k + 1))
-                if lower >= bound:
-                    break
-                bound = lower
-                k -= 1
-            if k == min(best_k, share):
-                while k < share:
-                    lower = times * tails[top - k - 1] / (room + step * (share - k - 1))
-                    if lower >= bound:
-                        break
-                    bound = lower
-                    k += 1
-            best_k = k
-            if rest:
-                spread = (releases - rest) * tails[top - share] + rest * tails[top - share - 1]
-                bound = min(bound, spread)
+        if by_owner and rest:  # one witness fewer has the same allowance
+            continue
+        bound, best_k = prefix_bound(
+            tails, top, share, rest, 1 if by_owner else releases, best_k, poissonized
+        )
         if bound < best:
             best = bound
             best_length = length

@@ -370,7 +370,7 @@ def best_cut(
     best = 0.0
     best_attribute = -1
     for _ in range(min(n_cuts, constraint.most_tries)):
-        # Few are tried as a constraint, so the largest is searched each time instead of sorting all.
+        # Few are tried as a rule, so the largest is searched each time instead of sorting all.
         cut = 0
         for other in range(1, n_cuts):
             if removed[other] > removed[cut]:
