@@ -231,10 +231,9 @@ Each rival at the setting that loses least: its loss, and who is below ℓ after
         yield """
 Each rival at the setting that loses least among those that lose at least as much as we do: coarser is safer,
 so that what it loses more is to its advantage. Where all of its settings lose less, the one that loses most.
-Shown are loss and people below ℓ.
+The picture shows all settings.
 """
         yield "![People below ℓ against loss, one picture per table](arena/exposure.svg)"
-        yield self._paired(("loss", "less"), LEDGER, ("loss", "below"))
 
     def _paired(self, kinds, ours, measures):
         """One row per table: ours, then every rival at the setting that is compared."""
@@ -330,8 +329,6 @@ the chance of one value rises at most, as a mean over people, and how often the 
 ```
 make bench ARGS=arena                     # this page's numbers
 make bench ARGS="arena --drift 0.3"       # another drift
-make bench ARGS="arena --full"            # twice as many records
-make bench ARGS="arena --quick"           # two tables, three draws
 make performance                          # this page, from what was found
 ```
 

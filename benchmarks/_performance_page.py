@@ -342,11 +342,8 @@ def _again():
 ```
 make bench                       # everything, and then this page
 make bench ARGS="--full"         # the same, up to a hundred million records
-make bench ARGS="--quick"        # small tables, no page
 make bench ARGS="linking growth"   # some of the benchmarks, no page
-make performance                 # the page, from what was found
 ```
 
-Every benchmark makes its own data from a seed. UCI Adult is used where its file is there. The other tools
-are installed into an environment of their own, `.venv-peers`, because they need older libraries.
+Every benchmark makes its own data from a seed. The other tools are installed into `.venv-peers`.
 """
