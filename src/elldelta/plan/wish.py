@@ -34,6 +34,9 @@ USUAL_DELTA = 0.01
 K_WITH_CLOSENESS = 10
 """The fewest records of a published class where closeness is promised, unless another number is asked for."""
 
+FOR_CERTIFIED = ("merge_risk", "owners", "min_records", "k", "closeness")
+"""What only plans have whose releases are checked."""
+
 MOST_OWNERS = 100
 """Owners for whom a plan is tried out; a ledger admits more."""
 
@@ -98,7 +101,7 @@ class Wish:
             "How far shares of linked records may be from what the plan says, between 0 and 1: 0.2 is 20 "
             "percentage points, for every set of values. With ell or instead of it; for several sensitive "
             "columns as there. For certified plans.",
-            noun="closeness",
+            noun="the closeness",
             label="Closeness: how far shares may move",
             metavar="NUMBER",
             above=0.0,
@@ -139,7 +142,7 @@ class Wish:
         Doc(
             "What shares are compared with.",
             "Expert",
-            noun="what to be close to",
+            noun="the word for what to be close to",
             label="Closeness to",
             choices={
                 "class": "what past records say about people of the class, smoothed and rounded",
@@ -277,6 +280,15 @@ class Wish:
             )
 
     def _check_combination(self) -> None:
+        defaults = {parameter.name: parameter for parameter in parameters_of(Wish)}
+        for name in () if self.is_certified else FOR_CERTIFIED:
+            if getattr(self, name) != defaults[name].default:
+                raise ParameterError(
+                    f"{_capital(defaults[name].doc.noun)} is for a certified plan.",
+                    found=f"The kind of plan is {self.kind}.",
+                    remedy="Leave it out, or ask for a certified plan.",
+                    parameter=(name, "kind"),
+                )
         for is_wrong, problem, remedy, parameter in (
             (
                 self.records is None and self.kind != "paper",
@@ -285,52 +297,22 @@ class Wish:
                 ("records", "kind"),
             ),
             (
-                self.merge_risk is not None and not self.is_certified,
-                "A merge risk is for a certified plan.",
-                "Leave it out, or ask for a certified plan.",
-                ("merge_risk", "kind"),
-            ),
-            (
-                self.owners is not None and not self.is_certified,
-                "A number of owners is for a certified plan: a ledger admits releases that were checked.",
-                "Leave it out, or ask for a certified plan.",
-                ("owners", "kind"),
-            ),
-            (
                 self.owners is not None and self.n_linked > 1,
                 "Owners who share a ledger need a plan for one release: the ledger decides what is linked.",
                 "Leave out the number of releases, or of owners.",
                 ("owners", "releases"),
             ),
             (
-                self.min_records > 1 and not self.is_certified,
-                "A least number of records per witness is for a certified plan.",
-                "Leave it out, or ask for a certified plan.",
-                ("min_records", "kind"),
-            ),
-            (
                 self.min_records > 1 and self.largest_ell == 1 and self.closeness is not None,
-                "Closeness alone has no witnesses that a number of records could be asked of.",
+                "Closeness alone has no witnesses, so no number of records per witness.",
                 "Give k, the fewest records of a class.",
                 ("k",),
-            ),
-            (
-                self.k is not None and not self.is_certified,
-                "A least number of records per class is for a certified plan.",
-                "Leave it out, or ask for a certified plan.",
-                ("k", "kind"),
             ),
             (
                 self.closeness is None and self.closeness_to != "class",
                 "What to be close to matters only if a closeness is given.",
                 "Give a closeness, or leave this out.",
                 ("closeness_to", "closeness"),
-            ),
-            (
-                self.closeness is not None and not self.is_certified,
-                "Closeness is for a certified plan.",
-                "Leave it out, or ask for a certified plan.",
-                ("closeness", "kind"),
             ),
             (
                 self.closeness is not None and self.owners is not None,
@@ -340,9 +322,8 @@ class Wish:
             ),
         ):
             if is_wrong:
-                raise ParameterError(
-                    problem, found=f"The kind of plan is {self.kind}.", remedy=remedy, parameter=parameter
-                )
+                found = f"The kind of plan is {self.kind}."
+                raise ParameterError(problem, found=found, remedy=remedy, parameter=parameter)
 
     @property
     def is_certified(self) -> bool:
@@ -441,7 +422,7 @@ def _checked(parameter: Parameter, value: object) -> object:
             return value
         words = ", ".join(doc.choices)
         raise ParameterError(
-            f"{doc.noun[0].upper()}{doc.noun[1:]} must be one of {words}.",
+            f"{_capital(doc.noun)} must be one of {words}.",
             found=f"It is {described(value)}.",
             remedy=f"Leave it out for {parameter.default}, or write one of {words}.",
             parameter=parameter.name,
@@ -451,10 +432,15 @@ def _checked(parameter: Parameter, value: object) -> object:
     return check_real(
         value,
         doc.includes,
-        f"{doc.noun[0].upper()}{doc.noun[1:]} must be {doc.range}.",
+        f"{_capital(doc.noun)} must be {doc.range}.",
         f"A useful value is {doc.usual}." if doc.usual else "Choose a number in that range.",
         parameter=parameter.name,
     )
+
+
+def _capital(noun: str) -> str:
+    """A noun at the beginning of a sentence; ell, p and beta stay as they are."""
+    return noun.replace("the ", "The ", 1) if noun.startswith("the ") else noun
 
 
 def asked_k(k: int, ell: int, min_records: int) -> int:
@@ -478,8 +464,8 @@ def check_noisy(wish: Wish) -> None:
         )
 
 
-def checked_by(asked: Wish | Plan) -> CheckedBy:
+def checked_by(promise: Wish | Plan) -> CheckedBy:
     """Who makes sure that the releases of a plan leave enough values."""
-    if not asked.is_certified:
+    if not promise.is_certified:
         return "nobody"
-    return "owner" if asked.owners is None else "ledger"
+    return "owner" if promise.owners is None else "ledger"
