@@ -541,7 +541,7 @@ class TestFirstKey:
     def test_one_way_to_know_the_key_must_be_said(self, remote, tmp_path, key, tiny):
         for more in ((), ("--agency-key", key, "--trust-first-key", key)):
             failed = remote("plan", PLAN.digest, "-o", tmp_path / "p.json", *more, code=2)
-            assert "--trust-first-key" in failed.error["remedy"]
+            assert "--trust-first-key" in failed.error["options"]
         assert not [item for item in tiny.requests if "file" in item[1]]
 
 
@@ -584,7 +584,7 @@ class TestArguments:
             "remote", "plans", "--server", "http://agency.example", "--token-file", tokens[0], "--json",
             code=2,
         )  # fmt: skip
-        assert "--insecure-http" in failed.error["remedy"]
+        assert "--insecure-http" in failed.error["options"]
 
     @pytest.mark.parametrize("digest", ["plan", "sha256:1", "../../etc/passwd", "sha256:" + "G" * 64])
     def test_what_is_no_digest(self, remote, tmp_path, tiny, digest):

@@ -54,7 +54,7 @@ def test_the_demonstration(demo, capsys):
     assert run("audit", *alone, "--ell", result["ell"], code=3)["diversity_min"] == 1
     records = [pq.read_metadata(path).num_rows for path in folder.glob("hospital_*.parquet")]
     assert min(records) == result["records"]
-    assert "--overwrite" in run("demo", "--output", folder, code=2)["error"]["remedy"]
+    assert "--overwrite" in run("demo", "--output", folder, code=2)["error"]["options"]
 
 
 def test_the_commands_of_the_tour(demo, monkeypatch, capsys):

@@ -59,7 +59,7 @@ class Connection:
 
         if self.server is None:
             raise ParameterError(
-                "It is not said where the agency's server is.",
+                "The address of the agency's server is missing.",
                 found="There is no --server, and ELLDELTA_SERVER is not set.",
                 remedy="Give --server https://...",
             )

@@ -90,13 +90,13 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
     """The story in an empty folder."""
     region = make_region(rng)
     past = folder / "past.parquet"
-    own = [folder / f"hospital_{name.lower()}.parquet" for name in HOSPITALS]
-    _write_tables([past, *own], [region.past.table(), *(h.table() for h in region.hospitals)])
+    hospitals = [folder / f"hospital_{name.lower()}.parquet" for name in HOSPITALS]
+    _write_tables([past, *hospitals], [region.past.table(), *(h.table() for h in region.hospitals)])
     with running(None) as engine:
         schema = Schema.infer(past, ("postal_code", "gender", "age"), "disease", engine=engine)
         write_schema(schema, folder / "schema.toml")
         people = region.common.table()
-        alone = _alone(folder, own, schema)
+        alone = _alone(folder, hospitals, schema)
         without = _side(alone, schema, people, engine)
 
         model = estimate(past, schema, engine=engine)
@@ -106,14 +106,14 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
         plan = make_plan(model, wish, progress=part(progress, 0.1, 0.3))
         write_plan(plan, folder / "plan.json")
         released = [folder / f"release_{name.lower()}.parquet" for name in HOSPITALS]
-        for source, target in zip(own, released, strict=True):
+        for source, target in zip(hospitals, released, strict=True):
             release(source, plan, to=target, engine=engine)
         with_plan = _side(released, schema, people, engine)
         verdict = audit(released, engine=engine).verdict
         near = make_plan(model, Wish(closeness=CLOSENESS, releases=len(HOSPITALS), records=records))
         write_plan(near, folder / "plan_close.json")
         close = [folder / f"close_{name.lower()}.parquet" for name in HOSPITALS]
-        for source, target in zip(own, close, strict=True):
+        for source, target in zip(hospitals, close, strict=True):
             release(source, near, to=target, engine=engine)
         shares = _largest_shares(near, people, alone, close, engine)
     asked: dict[str, Any] = {"ell": ELL, "delta": plan.delta, "releases": len(HOSPITALS)}
@@ -163,13 +163,13 @@ def table_2() -> tuple[int, int, int]:
     return each, left(own_classes, [first, second]), left(together, [first, second])
 
 
-def _alone(folder: Path, own: Sequence[Path], schema: Schema) -> list[Path]:
+def _alone(folder: Path, hospitals: Sequence[Path], schema: Schema) -> list[Path]:
     """Every hospital anonymizes its own table, by itself."""
     import pyarrow.parquet as pq
 
     targets = [folder / f"alone_{name.lower()}.parquet" for name in HOSPITALS]
     tables = []
-    for source in own:
+    for source in hospitals:
         table = pq.read_table(source)
         positions = np.stack(
             [
@@ -234,13 +234,15 @@ def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
 def _page(numbers: dict[str, Any], curve: Frontier, shares: Figure) -> str:
     """One self-contained HTML page: no script, no network, opens from the file system."""
     left = {name: numbers[name]["patients_by_values"] for name in ("without", "with_plan")}
-    highest = max(max(own) for own in left.values())
+    highest = max(max(counts) for counts in left.values())
     classes = {kind: [row.classes[kind] for row in curve.rows] for kind in ("paper", "certified")}
     title = f"Classes against records (ℓ = {ELL}, {len(HOSPITALS)} releases)"
     return render(
         "demo.html",
         numbers=numbers,
-        pictures={name: inline_svg(draw_patients(own, ELL, highest), name) for name, own in left.items()},
+        pictures={
+            name: inline_svg(draw_patients(counts, ELL, highest), name) for name, counts in left.items()
+        },
         shares=inline_svg(shares, "shares"),
         frontier=inline_svg(draw_frontier([row.records for row in curve.rows], classes, title), "frontier"),
     )
@@ -260,9 +262,9 @@ def mondrian(
     while stack:
         rows, low, high = stack.pop()
         for attribute in np.argsort(-(high - low) / np.maximum(np.array(sizes) - 1, 1), kind="stable"):
-            own = positions[rows, attribute]
-            cut = int(np.median(own))
-            left = own <= cut
+            values = positions[rows, attribute]
+            cut = int(np.median(values))
+            left = values <= cut
             halves = (rows[left], rows[~left])
             if cut < high[attribute] and all(np.unique(values[half]).size >= ell for half in halves):
                 upper, lower = high.copy(), low.copy()

@@ -359,7 +359,7 @@ def column_rules(texts: list[str] | None, option: str, example: str) -> dict[str
             raise ParameterError(
                 f"{option} must look like {example}, once per column.",
                 found=f"It is {text!r}.",
-                remedy="Write the column, an equals sign and what is said about it.",
+                remedy="Write the column, an equals sign and its rule.",
             )
         rules[name] = rule
     return rules

@@ -11,7 +11,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.errors import ParameterError, named
+from elldelta.errors import ParameterError, counted, named
 from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
@@ -45,6 +45,81 @@ class ReportOptions:
             report(result, self.report, public=self.public, overwrite=self.overwrite)
 
 
+@dataclass(frozen=True)
+class LimitOptions:
+    """What must be left."""
+
+    ell: Annotated[int | None, Doc("Diversity to compare with; by default what was promised.")] = None
+    closeness: Annotated[
+        float | None,
+        Doc(
+            "How far shares of linked records may be from the reference: 0.2 is 20 percentage points "
+            "for any set of values."
+        ),
+    ] = None
+    closeness_to: Annotated[
+        str | None,
+        Doc(
+            "pooled (all releases together, the default), a plan (plan.json, whose closeness is the "
+            "default) or a model (model.parquet).",
+            panel="Expert",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class RelationOptions:
+    """What is known about how the people of releases are related."""
+
+    contained: Annotated[
+        list[str] | None,
+        Doc(
+            "Releases of which one's people are all in the other, such as a.csv,b.csv, or no if there "
+            "are none: subtraction is then judged, not only possible. Repeatable.",
+            panel="Tables published again",
+        ),
+    ] = None
+    series: Annotated[
+        list[str] | None,
+        Doc(
+            "Releases of one owner in the order of publication, such as q1.csv,q2.csv: what does "
+            "subtracting each from the next show? Found without it where manifests name an owner. "
+            "Repeatable.",
+            panel="Tables published again",
+        ),
+    ] = None
+
+    @property
+    def populations(self) -> list[list[str]] | None:
+        """Releases of which one's people are in the other; None if nobody has answered that."""
+        from elldelta.audit.subtraction import contained_of
+
+        return contained_of(self.contained)
+
+    @property
+    def owners(self) -> list[tuple[str, ...]]:
+        """The releases of each owner, in their order."""
+        return [options.names(text) for text in self.series or ()]
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """People to look for."""
+
+    targets: Annotated[
+        Path | None,
+        Doc(
+            "People the adversary looks for, by their quasi-identifiers; what is missing is unknown. "
+            "age@2 is the age in the second release, for people who moved.",
+            panel="Expert",
+        ),
+    ] = None
+    targets_output: Annotated[
+        Path | None,
+        Doc("Put what is left for each target into this .csv or .parquet.", panel="Expert"),
+    ] = None
+
+
 @command("audit", example="audit release_a.parquet release_b.parquet --report audit.html")
 def _run(
     releases: Annotated[
@@ -55,22 +130,6 @@ def _run(
         ),
     ] = None,
     *,
-    ell: Annotated[int | None, Doc("Diversity to compare with; by default what was promised.")] = None,
-    closeness: Annotated[
-        float | None,
-        Doc(
-            "How far shares of linked records may be from the reference: 0.2 is 20 percentage points "
-            "for any set of values."
-        ),
-    ] = None,
-    closeness_to: Annotated[
-        str | None,
-        Doc(
-            "pooled (all releases together, the default), a plan (plan.json, whose closeness is the "
-            "default) or a model (model.parquet).",
-            panel="Expert",
-        ),
-    ] = None,
     columns: Annotated[
         Path | None,
         Doc(
@@ -83,39 +142,13 @@ def _run(
         Path | None,
         Doc("A release that is not yet published: may it join the others?"),
     ] = None,
-    targets: Annotated[
-        Path | None,
-        Doc(
-            "People the adversary looks for, by their quasi-identifiers; what is missing is unknown. "
-            "age@2 is the age in the second release, for people who moved.",
-            panel="Expert",
-        ),
-    ] = None,
-    targets_output: Annotated[
-        Path | None,
-        Doc("Put what is left for each target into this .csv or .parquet.", panel="Expert"),
-    ] = None,
-    contained: Annotated[
-        list[str] | None,
-        Doc(
-            "Releases of which one's people are all in the other, such as a.csv,b.csv, or no if there "
-            "are none: subtraction is then judged, not only possible. Repeatable.",
-            panel="Tables published again",
-        ),
-    ] = None,
-    series: Annotated[
-        list[str] | None,
-        Doc(
-            "Releases of one owner in the order of publication, such as q1.csv,q2.csv: what does "
-            "subtracting each from the next show? Found without it where manifests name an owner. "
-            "Repeatable.",
-            panel="Tables published again",
-        ),
-    ] = None,
     model: Annotated[
         Path | None,
         Doc("Counts of past records that linking is compared with.", panel="Expert"),
     ] = None,
+    limits: LimitOptions,
+    related: RelationOptions,
+    people: TargetOptions,
     shown: ReportOptions,
     tables: options.EngineOptions,
     json: options.Json = False,
@@ -128,54 +161,38 @@ def _run(
     from elldelta.audit.audit import explain as explained
 
     given = releases or []
-    asked: dict[str, Any] = {"ell": ell, "closeness": closeness, "closeness_to": closeness_to}
-    asked["contained"] = _contained(contained)
-    _check(before, targets, targets_output, shown)
+    limit: dict[str, Any] = {**vars(limits), "contained": related.populations}
+    _check(before, people, shown)
     with tables.reading("Linking") as read:
         read["columns"] = columns
         if explain:
             labels = explained([*given, *([before] if before else [])], **read)
-            _say(labels.to_dict(public=shown.public), _print_labels, json=json)
+            _show(labels.to_dict(public=shown.public), _print_labels, json=json)
             raise typer.Exit(0 if labels.is_clear else 2)
         if before is not None:
-            gate = audit_before(
-                before, given, series=options.names(series[0]) if series else (), **asked, **read
-            )
-            _say(gate.to_dict(public=shown.public), _print_gate, json=json)
+            gate = audit_before(before, given, series=next(iter(related.owners), ()), **limit, **read)
+            _show(gate.to_dict(public=shown.public), _print_gate, json=json)
             raise typer.Exit(0 if gate.holds else 3)
         result = audit(
             given,
-            **asked,
+            **limit,
             model=model,
-            series=[options.names(text) for text in series or ()],
-            targets=targets,
-            targets_output=targets_output,
+            series=related.owners,
+            **vars(people),
             overwrite=shown.overwrite,
             **read,
         )
     shown.write(result)
-    _say(result.to_dict(public=shown.public), _print_audit, json=json)
+    _show(result.to_dict(public=shown.public), _print_audit, json=json)
     if not json:
-        output.print_written(shown.report, targets_output)
+        output.print_written(shown.report, people.targets_output)
     raise typer.Exit(0 if result.holds else 3)
 
 
-def _contained(texts: list[str] | None) -> list[list[str]] | None:
-    """Which populations are said to be contained in which; None if nothing is said."""
-    from elldelta.audit.subtraction import contained_of
-
-    return contained_of(texts)
-
-
-def _check(
-    before: Path | None,
-    targets: Path | None,
-    targets_output: Path | None,
-    shown: ReportOptions,
-) -> None:
+def _check(before: Path | None, people: TargetOptions, shown: ReportOptions) -> None:
     """Refuses options that do not go together, before anything is read."""
     for name, value in (
-        ("--targets", targets),
+        ("--targets", people.targets),
         ("--report", shown.report),
     ):
         if before is not None and value:
@@ -183,7 +200,7 @@ def _check(
                 f"{name} does not go together with --before.",
                 remedy="Audit all releases, the new one included, for the full picture.",
             )
-    if targets is not None and targets_output is None:
+    if people.targets is not None and people.targets_output is None:
         raise ParameterError(
             "What is left for each target needs a file.",
             found="--targets was given without --targets-output.",
@@ -191,7 +208,7 @@ def _check(
         )
 
 
-def _say(found: dict[str, Any], in_words: Callable[[dict[str, Any]], None], *, json: bool) -> None:
+def _show(found: dict[str, Any], in_words: Callable[[dict[str, Any]], None], *, json: bool) -> None:
     """Prints a document, for machines as it is."""
     if json:
         output.print_json(found)
@@ -291,13 +308,16 @@ def _subtraction_in_words(found: dict[str, Any]) -> str:
 def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
     for step in found["steps"]:
         of = f"{step['changed']:,} of {step['classes']:,} classes change"
-        said = f"From {step['before']} to {step['after']}: {of}"
+        step_words = f"From {step['before']} to {step['after']}: {of}"
         if not step["known_from"]:
-            yield f"{said}; who came cannot be told from who stayed."
+            yield f"{step_words}; who came cannot be told from who stayed."
             continue
         groups = [f"{step[kind]['people']:,} people {kind}" for kind in ("came", "went", "stayed")]
         below = sum(step[kind]["people_below"] for kind in ("came", "went", "stayed"))
-        yield f"{said}: {', '.join(groups)} in them; {below:,} are in groups with fewer than {ell} values."
+        yield (
+            f"{step_words}: {', '.join(groups)} in them; "
+            f"{below:,} are in groups with fewer than {counted(ell, 'value')}."
+        )
 
 
 def _closeness_in_words(found: dict[str, Any]) -> Iterator[str]:

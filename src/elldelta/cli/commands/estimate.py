@@ -97,8 +97,10 @@ def _run(
         _print_protected(model, target, as_json=json)
         return
     totals = np.bincount(counts.values, counts.n, counts.schema.n_values)
-    for column, own in zip(counts.schema.sensitives, counts.schema.by_column(totals), strict=True):
-        output.print_note(*(f"WARNING  {said}" for said in warned_of(column, own)))
+    for column, counts_of_column in zip(
+        counts.schema.sensitives, counts.schema.by_column(totals), strict=True
+    ):
+        output.print_note(*(f"WARNING  {warning}" for warning in warned_of(column, counts_of_column)))
     output.print_result(
         {
             "model": str(target),

@@ -85,13 +85,13 @@ def _check(
     domain = read_schema(schema).quasi_identifier(column).domain
     rows = read_rows(file, csv.format)
     problems = rows.problems(domain)
-    told = [problem.to_dict(rows.unit) for problem in problems]
+    listed = [problem.to_dict(rows.unit) for problem in problems]
     if json:
-        found = {"leaves": len(rows.rows), "usable": not problems, "problems": told}
+        found = {"leaves": len(rows.rows), "usable": not problems, "problems": listed}
         output.print_json({"hierarchy": str(file), "column": column, **found})
     elif problems:
         output.print_text(f"{file} cannot be used for column {column!r}:")
-        output.print_text(*(f"  - {each['problem']}" for each in told))
+        output.print_text(*(f"  - {each['problem']}" for each in listed))
     else:
         n_leaves = len(rows.rows)
         output.print_text(f"{file} fits column {column!r}: {n_leaves:,} leaves for {domain.size:,} values.")

@@ -46,10 +46,10 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
         ],
     )
     for promise in values:
-        output.print_text(
-            f"Room: the fullest class can lose {promise['room_min']} more values of {promise['column']!r}; "
-            f"{promise['classes_without_room']} of {shown['classes']} classes can lose none.",
-        )
+        full, classes = promise["classes_without_room"], counted(shown["classes"], "class", "classes")
+        room = f"every class can lose {counted(promise['room_min'], 'more value', 'more values')}"
+        room = room if promise["room_min"] else f"the ledger is full for {full:,} of {classes}"
+        output.print_text(f"{promise['column']}: {room}.")
     if shown["interrupted"]:
         output.print_text("A release was interrupted; the next one completes or undoes it.")
 

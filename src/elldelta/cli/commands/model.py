@@ -31,7 +31,7 @@ def _show(
         output.print_json(shown)
         return
     sizes = shown["quasi_identifiers"]
-    columns = [(own["sensitive"], own["marginal"]) for own in (shown, *shown.get("also", ()))]
+    columns = [(column["sensitive"], column["marginal"]) for column in (shown, *shown.get("also", ()))]
     output.print_pairs(
         str(model),
         [

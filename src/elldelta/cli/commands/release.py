@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,21 +10,20 @@ import typer
 
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command
-from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.errors import ElldeltaError, ParameterError, counted
 from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from elldelta.ledger import Ledger
+    from elldelta.ledger.updates import UpdatePolicy
 
 
-@command("release", example="release hospital_a.parquet --plan plan.json -o release_a.parquet")
-def _release(
-    sources: options.Sources = None,
-    *,
-    plan: Annotated[Path, Doc("The plan that the agency has sent.")],
-    target: Annotated[Path, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")],
+@dataclass(frozen=True)
+class RecordOptions:
+    """How an owner's records fit the plan."""
+
     names: Annotated[
         list[str] | None,
         typer.Option(
@@ -32,8 +32,8 @@ def _release(
             "Repeatable.",
             rich_help_panel="Reading files",
         ),
-    ] = None,
-    person: options.Person = None,
+    ] = None
+    person: options.Person = None
     outside: Annotated[
         str | None,
         Doc(
@@ -43,15 +43,32 @@ def _release(
             panel="Reading files",
             metavar="show|FILE",
         ),
-    ] = None,
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What a release takes."""
+        columns, values = _mapped(self.names)
+        return {
+            "columns": columns,
+            "values": values,
+            "person": self.person,
+            "quarantine": None if self.outside in (None, "show") else Path(self.outside),
+            "show_values": options.examples_of_values(self.outside),
+        }
+
+
+@dataclass(frozen=True)
+class ClassOptions:
+    """What happens to classes that do not pass."""
+
     leave_out: Annotated[
         bool,
         Doc(
             "Leave out classes that do not pass, instead of refusing the table; for plans with fixed "
-            "classes. Whoever misses a class knows why.",
+            "classes. A missing class tells that it did not pass.",
             panel="Expert",
         ),
-    ] = False,
+    ] = False
     key: Annotated[
         Path | None,
         Doc(
@@ -59,7 +76,7 @@ def _release(
             "move ('elldelta signature key' makes one).",
             panel="Expert",
         ),
-    ] = None,
+    ] = None
     announced: Annotated[
         str | None,
         Doc(
@@ -67,7 +84,13 @@ def _release(
             "as '2026, first quarter'. Use it for one table only.",
             panel="Expert",
         ),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class LedgerOptions:
+    """The ledger that must admit a release."""
+
     ledger: Annotated[
         Path | None,
         Doc(
@@ -75,7 +98,7 @@ def _release(
             "releases. Made if it does not exist.",
             panel="Ledger",
         ),
-    ] = None,
+    ] = None
     ledger_copy: Annotated[
         Path | None,
         Doc(
@@ -83,8 +106,35 @@ def _release(
             "it, to be registered with the agency. The copy is only read.",
             panel="Ledger",
         ),
-    ] = None,
-    owner: Annotated[str | None, Doc("The name under which the ledger knows you.", panel="Ledger")] = None,
+    ] = None
+    owner: Annotated[str | None, Doc("The name under which the ledger knows you.", panel="Ledger")] = None
+
+    @property
+    def size(self) -> int:
+        """The size of the ledger's file; a line makes it larger."""
+        return self.ledger.stat().st_size if self.ledger is not None and self.ledger.exists() else 0
+
+    def open(self) -> Ledger | None:
+        """The ledger, if one is named."""
+        path = self.ledger or self.ledger_copy
+        if path is None and self.owner is None:
+            return None
+        has_both = self.ledger is not None and self.ledger_copy is not None
+        if path is None or self.owner is None or has_both:
+            raise ParameterError(
+                "A ledger needs the name of the owner, and an owner's name needs one ledger.",
+                found="Both a ledger and a copy are given." if has_both else "One of the two is missing.",
+                remedy="Give --ledger FILE, or --ledger-copy FILE, and --owner NAME together.",
+            )
+        from elldelta.ledger import Ledger
+
+        return Ledger(path, self.owner, is_copy=self.ledger is None)
+
+
+@dataclass(frozen=True)
+class UpdateOptions:
+    """A table that is published again."""
+
     state: Annotated[
         Path | None,
         Doc(
@@ -92,7 +142,7 @@ def _release(
             "--person. Personal data: keep it apart from the release.",
             panel="Tables published again",
         ),
-    ] = None,
+    ] = None
     since: Annotated[
         Path | None,
         Doc(
@@ -100,7 +150,7 @@ def _release(
             "may be told apart.",
             panel="Tables published again",
         ),
-    ] = None,
+    ] = None
     erase: Annotated[
         Path | None,
         Doc(
@@ -108,73 +158,80 @@ def _release(
             "Classes that need them are withheld.",
             panel="Tables published again",
         ),
-    ] = None,
+    ] = None
     longest_wait: Annotated[
         int | None,
         Doc(
             "With --state: how many releases somebody may wait before the class is withheld.",
             panel="Tables published again",
         ),
-    ] = None,
+    ] = None
+
+    def policy(self, target: Path) -> UpdatePolicy | None:
+        """What the owner wants of updates, if the table is published again."""
+        if self.state is None:
+            if self.since is not None or self.erase is not None:
+                raise ParameterError(
+                    "A release that updates another one writes a new state.",
+                    found="--since or --erase is given without --state.",
+                    remedy="Give --state FILE for the state after this release.",
+                )
+            return None
+        from elldelta.ledger.updates import UpdatePolicy
+
+        if self.state.resolve().parent == target.resolve().parent:
+            output.print_note("Note: the state is personal data. Do not publish the folder of this release.")
+        return UpdatePolicy(self.state, self.since, self.erase, self.longest_wait)
+
+
+@command("release", example="release hospital_a.parquet --plan plan.json -o release_a.parquet")
+def _release(
+    sources: options.Sources = None,
+    *,
+    plan: Annotated[Path, Doc("The plan that the agency has sent.")],
+    target: Annotated[Path, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")],
     agency_key: agency.AgencyKeyFile = None,
+    into: LedgerOptions,
+    updates: UpdateOptions,
+    records: RecordOptions,
+    passing: ClassOptions,
     overwrite: options.Overwrite = False,
     tables: options.SourceOptions,
     json: options.Json = False,
 ) -> None:
     """Apply a plan to your own records and write the release with its manifest."""
     from elldelta.ledger.publish import release
-    from elldelta.ledger.updates import UpdatePolicy
     from elldelta.plan.signature import given_plan
 
     source = tables.source(sources)
-    known_before = _size(ledger)
-    columns, values = _mapped(names)
-    book = _ledger(ledger, ledger_copy, owner)
-    updates = None
-    if state is not None:
-        updates = UpdatePolicy(state, since, erase, longest_wait)
-        if state.resolve().parent == target.resolve().parent:
-            output.print_note("Note: the state is personal data. Do not publish the folder of this release.")
-    elif since is not None or erase is not None:
-        raise ParameterError(
-            "A release that updates another one writes a new state.",
-            found="--since or --erase is given without --state.",
-            remedy="Give --state FILE for the state after this release.",
-        )
+    size_before = into.size
+    arguments = {
+        **records.arguments(),
+        **vars(passing),
+        "ledger": into.open(),
+        "updates": updates.policy(target),
+    }
     if tables.engine != "duckdb":
-        given_plan(plan, agency_key)  # a plan that cannot be used is told before the engine has started
+        given_plan(plan, agency_key)  # a plan that cannot be used is refused before the engine starts
     with tables.reading("Releasing") as read:
         made = release(
-            source,
-            plan,
-            to=target,
-            columns=columns,
-            values=values,
-            person=person,
-            updates=updates,
-            quarantine=None if outside in (None, "show") else Path(outside),
-            show_values=options.examples_of_values(outside),
-            ledger=book,
-            leave_out=leave_out,
-            key=key,
-            announced=announced,
-            overwrite=overwrite,
-            agency_key=agency_key,
-            **read,
+            source, plan, to=target, overwrite=overwrite, agency_key=agency_key, **arguments, **read
         )
     written = [f"Wrote {made.place} and its manifest."]
     if made.manifest.records_quarantined:
-        written.append(f"Wrote {made.manifest.records_quarantined:,} records to {outside}: personal data.")
-    if state is not None:
-        written.append(f"Wrote {state}: personal data.")
-    if ledger is not None and _size(ledger) > known_before:
-        written.append(f"Wrote a line to {ledger}.")
-    elif ledger is not None:
-        written.append(f"{ledger} held this release already: no line was added.")
-    if ledger_copy is not None:
-        told = "" if state is None else ", with --state"
+        quarantined = counted(made.manifest.records_quarantined, "record")
+        written.append(f"Wrote {quarantined} to {records.outside}: personal data.")
+    if updates.state is not None:
+        written.append(f"Wrote {updates.state}: personal data.")
+    if into.ledger is not None:
+        has_line = into.size > size_before
+        held = f"{into.ledger} held this release already: no line was added."
+        written.append(f"Wrote a line to {into.ledger}." if has_line else held)
+    if into.ledger_copy is not None:
+        state = "" if updates.state is None else f" --state {updates.state}"
         written.append(
-            f"The ledger has room for it. Register it with the agency: elldelta remote register{told}."
+            "The ledger has room for it. Register it with the agency: "
+            f"elldelta remote register {target} --plan {plan}{state}"
         )
     output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
 
@@ -197,25 +254,6 @@ def _mapped(texts: list[str] | None) -> tuple[dict[str, str], dict[str, dict[str
     return columns, values
 
 
-def _size(path: Path | None) -> int:
-    return path.stat().st_size if path is not None and path.exists() else 0
-
-
-def _ledger(ledger: Path | None, copy: Path | None, owner: str | None) -> Ledger | None:
-    path = ledger or copy
-    if path is None and owner is None:
-        return None
-    if path is None or owner is None or (ledger is not None and copy is not None):
-        raise ParameterError(
-            "A ledger needs the name of the owner, and an owner's name needs one ledger.",
-            found="Both a ledger and a copy are given." if ledger and copy else "One of the two is missing.",
-            remedy="Give --ledger FILE, or --ledger-copy FILE, and --owner NAME together.",
-        )
-    from elldelta.ledger import Ledger
-
-    return Ledger(path, owner, is_copy=ledger is None)
-
-
 @command("verify", example="verify release_a.parquet --plan plan.json")
 def _verify(
     releases: Annotated[
@@ -233,7 +271,7 @@ def _verify(
 
     known = None if plan is None else given_plan(plan, to_use=False)[0]
     files = each_once(releases)
-    told: list[dict[str, Any]] = []
+    checked: list[dict[str, Any]] = []
     failures: list[ElldeltaError] = []
     with tables.reading("Reading") as read:
         for file in files:
@@ -241,36 +279,39 @@ def _verify(
                 found = verify(file, known, **read)
             except ElldeltaError as failure:
                 failures.append(failure)
-                told.append({"release": str(file), **output.error_as_dict(failure)})
+                checked.append({"release": str(file), **output.error_as_dict(failure)})
             else:
-                told.append({**found.to_dict(), "release": str(file)})
+                checked.append({**found.to_dict(), "release": str(file)})
     if len(files) == 1 and failures:
         raise failures[0]
     if json:
-        output.print_json(told[0] if len(files) == 1 else {"releases": told})
+        output.print_json(checked[0] if len(files) == 1 else {"releases": checked})
     else:
-        output.print_text(*(line for checked in told for line in _checked(checked, plan)))
+        output.print_text(*(line for found in checked for line in _words(found, plan)))
     raise typer.Exit(max((failure.exit_code for failure in failures), default=0))
 
 
-def _checked(told: dict[str, Any], plan: Path | None) -> Iterator[str]:
+def _words(found: dict[str, Any], plan: Path | None) -> Iterator[str]:
     """What was found about one release, in words."""
-    if "error" in told:
-        yield f"{told['release']} FAILS: {told['error']['problem']} {told['error']['found']}".rstrip()
+    if "error" in found:
+        yield f"{found['release']} FAILS: {found['error']['problem']} {found['error']['found']}".rstrip()
         return
     yield (
-        f"{told['release']} is what its manifest says: {told['records']:,} records in "
-        f"{told['classes']:,} classes."
+        f"{found['release']} is what its manifest says: {counted(found['records'], 'record')} in "
+        f"{counted(found['classes'], 'class', 'classes')}."
     )
-    promised = f" ({told['ell']} promised)" if told["ell"] > 1 or not told["closeness"] else ""
-    yield f"Every class shows at least {told['diversity']} values{promised} and {told['k']} records."
-    if told["closeness"]:
+    promised = f" ({found['ell']} promised)" if found["ell"] > 1 or not found["closeness"] else ""
+    yield (
+        f"Every class shows at least {counted(found['diversity'], 'value')}{promised} and "
+        f"{counted(found['k'], 'record')}."
+    )
+    if found["closeness"]:
         yield (
-            f"No class is further than {told['closeness']['distance']:.3f} from what the plan says of its "
-            f"values ({told['closeness']['allowed']:g} allowed)."
+            f"Largest deviation from what the plan says: {found['closeness']['distance'] * 100:.2f} points; "
+            f"{found['closeness']['allowed'] * 100:g} are allowed."
         )
     if plan is not None:
         yield "It follows the plan you gave."
-    if told["certified"]:
+    if found["certified"]:
         yield "Its certificate holds."
-    yield from told["sentences"]
+    yield from found["sentences"]

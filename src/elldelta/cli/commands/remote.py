@@ -134,8 +134,8 @@ def _status(
 
     status = plan_status(connection.open(), digest)
     if json:
-        told = {name: getattr(status, name).model_dump(mode="json") for name in ("plan", "progress")}
-        output.print_json({**told, "registered": status.registered})
+        document = {name: getattr(status, name).model_dump(mode="json") for name in ("plan", "progress")}
+        output.print_json({**document, "registered": status.registered})
         return
     plan, progress = status.plan, status.progress
     output.print_text(plan.promise, "")
@@ -249,7 +249,7 @@ def _register(
         f"Its line has the hash {done.hash}.",
         *(["The agency has signed it."] if agency_key is not None else []),
         *([f"The receipt is {kept}."] if kept else []),
-        "Say so before you hand it out, and others see it: elldelta remote publish.",
+        f"Before you hand it out, tell the agency: elldelta remote publish {release}",
         as_json=json,
     )
 
@@ -301,20 +301,20 @@ def _void(
 def _report_state(
     connection: agency.Connection,
     release: Path,
-    told: Literal["published", "voided"],
+    state: Literal["published", "voided"],
     words: str,
     *,
     as_json: bool,
 ) -> None:
     from elldelta.agency.remote import report_state
 
-    found = report_state(connection.open(), release, told)
+    found = report_state(connection.open(), release, state)
     document: dict[str, object] = {"release": str(release), "state": found.state}
-    said = [words]
+    lines = [words]
     if found.subtraction is not None:
         document["subtraction"] = found.subtraction.model_dump()
-        said.append(found.subtraction.words)
-    output.print_result(document, *said, as_json=as_json)
+        lines.append(found.subtraction.words)
+    output.print_result(document, *lines, as_json=as_json)
 
 
 @command("ledger", example="remote ledger sha256:... -o releases.ledger", home=_FAMILY)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,35 +21,51 @@ if TYPE_CHECKING:
 DEMO_FOLDER = "demo"
 
 
-Database = Annotated[
-    str,
-    typer.Option(
-        help="A database: postgresql://user:password@host/name or sqlite:///file; by default a file in "
-        "the data folder. The environment variable ELLDELTA_DATABASE says the same.",
-        envvar="ELLDELTA_DATABASE",
-        show_default=False,
-        show_envvar=False,
-    ),
-]
-Data = Annotated[Path, typer.Option(help="The folder for the agency's private key and its database.")]
-RequireEpsilon = Annotated[
-    float | None,
-    typer.Option(
-        help="Take only models that protect the people in the past records (estimate --epsilon), with at "
-        "most this epsilon.",
-        rich_help_panel="Expert",
-    ),
-]
-LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.", rich_help_panel="Expert")]
+@dataclass(frozen=True)
+class ServiceOptions:
+    """What the service and its worker share."""
+
+    database: Annotated[
+        str,
+        typer.Option(
+            help="A database: postgresql://user:password@host/name or sqlite:///file; by default a file in "
+            "the data folder. The environment variable ELLDELTA_DATABASE says the same.",
+            envvar="ELLDELTA_DATABASE",
+            show_default=False,
+            show_envvar=False,
+        ),
+    ] = ""
+    data: Annotated[Path, Doc("The folder for the agency's private key and its database.")] = Path("agency")
+    require_epsilon: Annotated[
+        float | None,
+        Doc(
+            "Take only models that protect the people in the past records (estimate --epsilon), with at "
+            "most this epsilon.",
+            panel="Expert",
+        ),
+    ] = None
+    log_level: Annotated[str, Doc("debug, info, warning or error.", panel="Expert")] = "info"
+
+    def settings(self, folder: Path | None = None, **others: Any) -> Settings:  # noqa: ANN401 (as settings take)
+        """The settings of the service."""
+        from elldelta.agency.server.settings import read_settings
+
+        return read_settings(
+            folder=folder or self.data,
+            database=self.database,
+            require_epsilon=self.require_epsilon,
+            log_level=self.log_level,
+            **others,
+        )
 
 
-@command("serve", example="serve --demo")
-def _serve(
-    host: Annotated[str, Doc("The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, Doc("The port to listen on; 0 for any free one.")] = 8000,
-    database: Database = "",
-    data: Data = Path("agency"),
-    workers: Annotated[int, Doc("Processes that answer requests.", panel="Expert")] = 1,
+@dataclass(frozen=True)
+class ListenOptions:
+    """How requests reach the service."""
+
+    host: Annotated[str, Doc("The address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Doc("The port to listen on; 0 for any free one.")] = 8000
+    workers: Annotated[int, Doc("Processes that answer requests.", panel="Expert")] = 1
     behind_proxy: Annotated[
         bool,
         Doc(
@@ -56,7 +73,14 @@ def _serve(
             "https only.",
             panel="Expert",
         ),
-    ] = False,
+    ] = False
+
+
+@command("serve", example="serve --demo")
+def _serve(
+    *,
+    listening: ListenOptions,
+    service: ServiceOptions,
     demo: Annotated[
         bool,
         Doc(
@@ -83,33 +107,21 @@ def _serve(
             panel="Expert",
         ),
     ] = False,
-    require_epsilon: RequireEpsilon = None,
-    log_level: LogLevel = "info",
 ) -> None:
     """Run the central agency: requests, signed plans, progress, registered releases, the ledger."""
     _require_server()
     from elldelta.agency.server.run import create_admin as add_admin
     from elldelta.agency.server.run import serve
-    from elldelta.agency.server.settings import read_settings
     from elldelta.agency.server.state import renew_key, starts_empty
 
-    if demo and (database or create_admin):
+    if demo and (service.database or create_admin):
         raise ParameterError(
             "The demonstration has its own database and its own tokens.",
-            found=f"--demo was given together with {'--database' if database else '--create-admin'}.",
+            found=f"--demo was given together with {'--database' if service.database else '--create-admin'}.",
             remedy="Leave one of them out.",
         )
-    settings = read_settings(
-        folder=data / DEMO_FOLDER if demo else data,
-        database=database,
-        host=host,
-        port=port,
-        workers=workers,
-        behind_proxy=behind_proxy,
-        is_demo=demo,
-        require_epsilon=require_epsilon,
-        log_level=log_level,
-    )
+    folder = service.data / DEMO_FOLDER if demo else service.data
+    settings = service.settings(folder, is_demo=demo, **vars(listening))
     if new_key:
         old, new = renew_key(settings)
         output.print_text(
@@ -130,22 +142,16 @@ def _serve(
         return
     if demo:
         _fill_demo(settings)
-    serve(settings, ready=_tell)
+    serve(settings, ready=_print_address)
 
 
 @command("worker", example="worker --data agency")
-def _worker(
-    database: Database = "",
-    data: Data = Path("agency"),
-    require_epsilon: RequireEpsilon = None,
-    log_level: LogLevel = "info",
-) -> None:
+def _worker(service: ServiceOptions) -> None:
     """Do the jobs of the agency's service: frontiers, previews, plans, audits. One worker, beside serve."""
     _require_server()
-    from elldelta.agency.server.settings import read_settings
     from elldelta.agency.server.worker import work
 
-    work(read_settings(folder=data, database=database, require_epsilon=require_epsilon, log_level=log_level))
+    work(service.settings())
 
 
 def _require_server() -> None:
@@ -172,7 +178,7 @@ def _confirm_empty(settings: Settings) -> None:
     )
 
 
-def _tell(url: str) -> None:
+def _print_address(url: str) -> None:
     output.print_text(f"Serving on {url} (end with Ctrl-C)")
     sys.stdout.flush()  # whoever waits for this line may read it from a pipe
 
