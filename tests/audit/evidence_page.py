@@ -84,12 +84,12 @@ class Truth:
         self.column = column
 
     @property
-    def face(self):
-        return self.plan.faces[self.columns.index(self.column)]
+    def column_plan(self):
+        return self.plan.columns[self.columns.index(self.column)]
 
     @property
     def values(self):
-        return self.face.schema.sensitive.value_labels
+        return self.plan.schema.for_column(self.columns.index(self.column)).sensitive.value_labels
 
     def classes(self, path):
         """Per label the values of its records."""
@@ -129,7 +129,7 @@ class Truth:
 
     @property
     def is_near(self):
-        return self.face.closeness is not None
+        return self.column_plan.closeness is not None
 
     def base(self, age):
         lows, highs = self.plan.classes.hulls(self.plan.schema)
@@ -138,7 +138,7 @@ class Truth:
     def reference(self, age):
         if not self.is_near:
             return [sum(row[s] for _, rows in self.plain for row in rows) for s in range(len(self.values))]
-        rows = self.face.closeness.references
+        rows = self.column_plan.closeness.references
         return list(rows[0] if len(rows) == 1 else rows[self.base(age)])
 
     def chances(self, age):
@@ -148,7 +148,7 @@ class Truth:
         found = []
         for of, _ in self.plain:
             bases = {self.base(other) for other in range(AGES) if of[other] == of[age]}
-            masses = self.face.closeness.masses
+            masses = self.column_plan.closeness.masses
             example = {self.base(other): self.reference(other) for other in range(AGES)}
             found.append(
                 [
@@ -240,7 +240,7 @@ class Truth:
         for column in self.columns:
             self.on(column)
             good &= self.fewest >= self.ell
-            good &= not self.is_near or self.distance <= Fraction(str(self.face.closeness.limit))
+            good &= not self.is_near or self.distance <= Fraction(str(self.column_plan.closeness.limit))
             told = self.linked_part["subtraction"]
             good &= told["status"] != "found" and (told["status"], told["because"]) != (
                 "possible",

@@ -69,7 +69,7 @@ def _safe(truth, match):
         assert (match[4] == "in every class") == truth.alone
     if match[6]:
         assert match[7] == truth.reference_words
-        limit = Fraction(str(truth.face.closeness.limit))
+        limit = Fraction(str(truth.column_plan.closeness.limit))
         assert Fraction(match[8]) == 100 * limit
         assert truth.distance <= Fraction(match[6]) / 100 <= min(limit, truth.distance + Fraction(1, 100))
     says = {
@@ -97,7 +97,7 @@ def _too_few(truth, match):
     r"Not safe: shares of linked records differ by up to ([\d.]+) percentage points from (.*?) \(([\d.]+) allowed\)\."
 )
 def _too_far(truth, match):
-    assert truth.distance > Fraction(str(truth.face.closeness.limit)) == Fraction(match[3]) / 100
+    assert truth.distance > Fraction(str(truth.column_plan.closeness.limit)) == Fraction(match[3]) / 100
     assert rounded(f"{match[1]} %", truth.distance, 2)
     assert match[2] == truth.reference_words
     assert truth.record["holds"] is False
@@ -185,7 +185,7 @@ def _none_promised(truth, match):
     r"Also, shares of linked records (?:stay within|differ by up to) ([\d.]+) percentage points (?:of|from) (.*?) \(([\d.]+) allowed\)\."
 )
 def _also_near(truth, match):
-    limit = Fraction(str(truth.face.closeness.limit))
+    limit = Fraction(str(truth.column_plan.closeness.limit))
     assert Fraction(match[3]) == 100 * limit
     assert ("stay within" in match[0]) == (truth.distance <= limit)
     assert 0 <= Fraction(match[1]) / 100 - truth.distance < Fraction(1, 100)
