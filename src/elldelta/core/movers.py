@@ -221,8 +221,7 @@ def common_boxes(
             break
     if best is None:
         raise _refusal(bound, refusal)
-    partition, tree = drawn(best[1], progress, effort)
-    return partition, tree, best[1]
+    return *drawn(best[1], progress, effort), best[1]
 
 
 def _masses(table: MassTable) -> NDArray[Any]:

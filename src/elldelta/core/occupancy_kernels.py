@@ -176,6 +176,8 @@ def prefix_bound(
 ) -> tuple[float, int]:
     """The failure bound of one witness set, and the k that it was found at (`best_prefix`).
 
+    Pooled (Theorem C): min over k of t T_k / (a - ell + 1 - t k), and the same with the whole allowance
+    spread over the releases. By the owner: min over k of T_k / (b + 1 - k), b = (a - ell) / t, per release.
     Each of the releases may miss `share` witnesses, and `rest` of them one more. For convex T the quotient
     falls, then rises in k, so the search goes from the best k of the last prefix to where it rises. Stopping
     early would give a larger bound, never a wrong one.
@@ -224,9 +226,6 @@ def best_prefix(
     T_k <- (1 - q) T_k + q T_{k-1} runs forward over memory, in place. With T_{-1} = 1 throughout the same
     recurrence gives the tail Pr[W > k] itself, which is what Lemma B needs (`poissonized`).
 
-    Pooled (Theorem C): min over k of t T_k / (a - ell + 1 - t k), and the same with the whole allowance
-    spread over the releases. By the owner: min over k of T_k / (b + 1 - k), b = (a - ell) / t, per release.
-
     Prefixes that cannot win are left out. No quotient is below Pr[W > b] = T_b - T_{b+1}, b = (a - ell) / t
     rounded down. And once q >= 1 / t, no longer prefix has less than half of Pr[W > b + 1]: chances rise, so
     that m more witnesses miss m / t, rounded down, or more of them with probability at least a half (the
@@ -239,9 +238,7 @@ def best_prefix(
     for i in range(top + 1):
         tails[i] = 0.0
     tails[top + 1] = 1.0
-    best = inf
-    best_length = 0
-    best_k = top
+    best, best_length, best_k = inf, 0, top
     for length in range(1, n_cells + 1):
         q = missing[length - 1]
         keep = 1.0 - q

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
+    from elldelta.schema.schema import Schema
 
 
 def picture_of_classes(
@@ -32,21 +33,7 @@ def picture_of_classes(
         columns: The two quasi-identifiers, horizontal first; by default those with most positions.
     """
     schema = plan.schema
-    if len(schema.names) < 2:
-        raise ParameterError(
-            "A picture of classes needs two quasi-identifiers.", found="The plan has only one."
-        )
-    if columns is None:
-        largest = sorted(range(len(schema.names)), key=lambda place: -schema.sizes[place])[:2]
-    else:
-        if len(set(columns)) != 2 or not set(columns) <= set(schema.names):
-            raise ParameterError(
-                "Name two different quasi-identifiers to draw.",
-                found=f"{len(columns)} names were given.",
-                remedy=f"Choose from: {', '.join(schema.names)}.",
-            )
-        largest = [schema.names.index(name) for name in columns]
-    across, up = largest
+    across, up = _places_to_draw(schema, columns)
     others = [place for place in range(len(schema.names)) if place not in (across, up)]
     if model is None:
         expected = plan.hull_loss
@@ -84,3 +71,22 @@ def picture_of_classes(
         (named[0].value_labels, named[1].value_labels),
         f"{plan.n_classes} classes" + (f"\nshown for {rest}" if rest else ""),
     )
+
+
+def _places_to_draw(schema: Schema, columns: Sequence[str] | None) -> tuple[int, int]:
+    """The two quasi-identifiers to draw, horizontal first."""
+    if len(schema.names) < 2:
+        raise ParameterError(
+            "A picture of classes needs two quasi-identifiers.", found="The plan has only one."
+        )
+    if columns is None:
+        across, up = sorted(range(len(schema.names)), key=lambda place: -schema.sizes[place])[:2]
+    else:
+        if len(set(columns)) != 2 or not set(columns) <= set(schema.names):
+            raise ParameterError(
+                "Name two different quasi-identifiers to draw.",
+                found=f"{len(columns)} names were given.",
+                remedy=f"Choose from: {', '.join(schema.names)}.",
+            )
+        across, up = (schema.names.index(name) for name in columns)
+    return across, up
