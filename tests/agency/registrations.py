@@ -9,12 +9,11 @@ from tests.trees import tree_of
 
 from elldelta.agency.admission import (
     AdmissionContext,
-    PlanState,
     Registered,
     check_registration,
-    linked_numbers,
+    ledger_chain,
 )
-from elldelta.agency.linking import as_published
+from elldelta.agency.linking import PlanReleases, as_published
 from elldelta.agency.registration import Registration, validate_registration
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition
@@ -175,13 +174,14 @@ class Agency:
 def context_of(plan, examined, owner, entries, other_plans=()):
     """What deciding about a release must know, from all that is registered: no state is kept."""
     other_plans = [list(items) for items in other_plans]
-    numbers = linked_numbers([plan, *(items[0].plan for items in other_plans)])
+    all_plans = [(plan, entries), *((items[0].plan, items) for items in other_plans)]
     own = [item for item in entries if item.owner == owner]
     others = [item for items in other_plans for item in items]
     digest = examined.content_digest
     return AdmissionContext(
-        plan_state=state_of(plan, entries, numbers),
-        other_plans=tuple(state_of(items[0].plan, items, numbers) for items in other_plans),
+        plan=plan,
+        chain=ledger_chain(plan, [item.line for item in entries]),
+        released=tuple(PlanReleases.of(*items) for items in all_plans) if other_plans else (),
         known=next((item.entry for item in own if item.entry.content_digest == digest), None),
         is_taken=any(
             item.owner != owner and item.entry.content_digest == digest for item in [*entries, *others]
@@ -192,12 +192,6 @@ def context_of(plan, examined, owner, entries, other_plans=()):
         ),
         series=tuple(own[::-1]),
     )
-
-
-def state_of(plan, entries, numbers=()):
-    """The state of a plan, from its lines."""
-    by_number = dict(enumerate(entries, 1))
-    return PlanState.of(plan, [item.line for item in entries], numbers, lambda e: by_number[e.sequence])
 
 
 def plain(thing):

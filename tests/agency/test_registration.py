@@ -21,7 +21,6 @@ from tests.agency.registrations import (
     make_registration,
     plain,
     resealed,
-    state_of,
 )
 from tests.oracles import registration as oracle
 from tests.switch import quick_or_all
@@ -35,6 +34,7 @@ from elldelta.agency.admission import (
     ledger_chain,
     ledger_export,
 )
+from elldelta.agency.linking import PlanReleases
 from elldelta.agency.registration import Registration, registration_of, validate_registration
 from elldelta.errors import FileError, InputError, ParameterError, RefusedError
 from elldelta.files import PrivateKey
@@ -76,9 +76,9 @@ class TestAdmission:
         for number, owner in enumerate("ABCD"):
             agency.register(PLAN, make_registration(PLAN, full(PLAN, (2, number))), owner)
         before = agency.lines(PLAN)
-        with pytest.raises(RefusedError, match="fewer than 2") as refusal:
+        with pytest.raises(RefusedError, match="Together with the releases in the ledger") as refusal:
             agency.register(PLAN, make_registration(PLAN, full(PLAN, (2, 4))), "E")
-        assert "1 of 4 base classes" in refusal.value.found
+        assert "1 of 4 classes" in refusal.value.found
         assert refusal.value.remedy
         assert agency.lines(PLAN) == before
         agency.register(PLAN, make_registration(PLAN, full(PLAN, (1, 4))), "E")
@@ -216,7 +216,7 @@ class TestProbabilisticPlans:
     def test_too_much_is_missing_together(self):
         agency = Agency(self.plan)
         agency.register(self.plan, make_registration(self.plan, full(self.plan, (0, 0), (0, 1), (0, 2))), "A")
-        with pytest.raises(RefusedError, match="fewer than 2"):
+        with pytest.raises(RefusedError, match="Together with the releases in the ledger"):
             agency.register(self.plan, make_registration(self.plan, full(self.plan, (0, 3), (0, 4))), "B")
 
 
@@ -502,7 +502,8 @@ class TestDamagedLedger:
 
     def check(self, entries):
         """A population with several plans: what is left is made from the counts, too."""
-        state_of(PLAN, entries, [1])
+        ledger_chain(PLAN, [item.line for item in entries])
+        PlanReleases.of(PLAN, entries)
         return admits(PLAN, GOOD.to_bytes(), entries, owner="D")
 
     def test_intact(self, entries):
@@ -662,9 +663,10 @@ class TestSeveralRecordsOfEachValue:
     def test_two_records_of_a_witness_are_not_enough(self):
         counts = full(self.plan)
         counts[0, :2] = 2
-        admission = Agency(self.plan).register(self.plan, make_registration(self.plan, counts), "A")
+        agency = Agency(self.plan)
+        admission = agency.register(self.plan, make_registration(self.plan, counts), "A")
         assert admission.entry.misses == ((0, 0, 1),)
-        assert admission.state.room.tolist() == [2, 4, 4, 4]
+        assert ledger_chain(self.plan, agency.lines(self.plan)).room.tolist() == [2, 4, 4, 4]
 
     def test_other_plans_are_linked_with_as_many_records(self):
         other = make_plan(boxes=(((0, 0), (3, 2)),), n_values=6, min_records=1)

@@ -40,7 +40,7 @@ def leaf_of(attributes, places, combination):
 
 def group_of(plan, registration):
     """The published class of every base class; published classes are numbered by their first base class."""
-    first = list(range(len(plan["witnesses"])))
+    first = list(range(len(plan["columns"][0]["witnesses"])))
     for members in registration["merged"]:
         for member in members:
             first[member] = min(members)
@@ -63,14 +63,17 @@ def missed(plan, registration, base):
     counts = shown(plan, registration, base)
     if not counts:
         return set()
-    return {value for value in plan["witnesses"][base] if counts.get(value, 0) < plan["min_records"]}
+    return {
+        value for value in plan["columns"][0]["witnesses"][base] if counts.get(value, 0) < plan["min_records"]
+    }
 
 
 def is_certified(plan, registration):
     """Theorem E, with the largest allowances."""
     return all(
-        len(missed(plan, registration, base)) <= (len(witnesses) - plan["ell"]) // plan["releases"]
-        for base, witnesses in enumerate(plan["witnesses"])
+        len(missed(plan, registration, base))
+        <= (len(witnesses) - plan["columns"][0]["ell"]) // plan["releases"]
+        for base, witnesses in enumerate(plan["columns"][0]["witnesses"])
     )
 
 
@@ -78,8 +81,8 @@ def has_room(plan, registrations):
     """Theorem F: what no release misses is at least ell, in every base class."""
     return all(
         len(set(witnesses) - set().union(*(missed(plan, item, base) for item in registrations)))
-        >= plan["ell"]
-        for base, witnesses in enumerate(plan["witnesses"])
+        >= plan["columns"][0]["ell"]
+        for base, witnesses in enumerate(plan["columns"][0]["witnesses"])
     )
 
 
@@ -102,5 +105,6 @@ def fewest_left(pairs, containing=None):
                     continue  # nobody with this combination can be in all of them
                 for plan in [pairs[j][0] for j in group]:
                     left = sum(n >= plan["min_records"] for n in smallest)
-                    worst = min(left - plan["ell"], worst) if worst is not None else left - plan["ell"]
+                    margin = left - plan["columns"][0]["ell"]
+                    worst = margin if worst is None else min(margin, worst)
     return worst

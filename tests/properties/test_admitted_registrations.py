@@ -9,11 +9,10 @@ import pytest
 from tests.agency.registrations import DIAGONAL, Agency, make_plan, make_registration, plain
 from tests.oracles import registration as oracle
 
-from elldelta.agency.admission import PlanState, ledger_chain
-from elldelta.agency.linking import check_linkage
-from elldelta.core.ledger_state import LedgerState
-from elldelta.core.linked_state import LinkedState
+from elldelta.agency.admission import ledger_chain
+from elldelta.agency.linking import PlanReleases, check_linkage
 from elldelta.core.partition import Partition
+from elldelta.core.promises import Shown
 from elldelta.errors import RefusedError
 from elldelta.parameters import PLAN_KINDS
 
@@ -165,13 +164,10 @@ def test_an_agency_that_looks_at_one_plan_at_a_time_is_found_out():
     assert n_found > 5
 
 
-def state_without_a_ledger(plan, plans, before):
-    """What releases of a plan leave to somebody, whether a ledger would have admitted them or not."""
-    linked = {own.min_records: (LinkedState.empty(4, 6, own.min_records),) for own in plans}
-    for own, sent in before:
-        if own is plan:
-            linked = {n: (state.joined(sent.cells.table(4, 6)),) for n, (state,) in linked.items()}
-    return PlanState(plan, 1, "", LedgerState.empty(plan.terms), linked)
+def released_without_a_ledger(plan, before):
+    """What releases of a plan show, whether a ledger would have admitted them or not."""
+    sent = [each for own, each in before if own is plan]
+    return PlanReleases(plan, tuple(Shown(each.cells.table(4, 6), Partition(range(4))) for each in sent))
 
 
 def test_the_exact_linkage_is_exact():
@@ -189,8 +185,8 @@ def test_the_exact_linkage_is_exact():
         ]
         *before, (plan, new) = made
         margin = oracle.fewest_left([(plain(own), plain(sent)) for own, sent in made], len(before))
-        states = [state_without_a_ledger(own, plans, before) for own in plans]
-        asked = plan, Partition(range(4)), new.cells.table(4, 6), states
+        released = [released_without_a_ledger(own, before) for own in plans]
+        asked = plan, Partition(range(4)), new.cells.table(4, 6), released
         if margin is not None and margin < 0:
             n_refused += 1
             with pytest.raises(RefusedError, match=r"(?s)Linked with what is registered.*age ") as refusal:

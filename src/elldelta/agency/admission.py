@@ -3,27 +3,25 @@
 Nothing here reads a file, a clock or a database. Whoever keeps the ledger calls `check_registration` while
 nobody else can add a line, and stores `Admission.line` and the counts.
 
-A decision looks at a state of every plan (`PlanState`), which is a reduce over its lines: what its releases
-miss together, and, where a population has releases of several plans, what they leave to somebody.
+A decision looks at the plan's ledger, whose state is a reduce over its lines; and, where a population has
+releases of several plans, at what these releases show (`PlanReleases`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.agency.linking import as_published, check_linkage
+from elldelta.agency.linking import PlanReleases, as_published, check_linkage
 from elldelta.agency.series import known_update, withheld_by
 from elldelta.audit.overlay import Overlay
 from elldelta.audit.subtraction import SubtractedPair, Subtraction
-from elldelta.core.closeness import SmallestShares
 from elldelta.core.differencing import isolate
 from elldelta.core.linkage import ReleasedCounts
-from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import grouping_from_merged
 from elldelta.core.promises import Shown, certify
 from elldelta.errors import FileError, RefusedError, counted
@@ -41,20 +39,16 @@ from elldelta.ledger import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from elldelta.agency.registration import ValidatedRelease
     from elldelta.core.differencing import Isolated
-    from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
     from elldelta.ledger import Admission, LedgerChain, LedgerEntry
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
-
-SHARES = 0
-"""Among the numbers of records that a state knows: the smallest shares."""
 
 _LEDGER = "The agency's ledger"
 
@@ -114,85 +108,13 @@ class Registered:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanState:
-    """What a decision must know of the releases of one plan; it follows from the lines up to one of them.
-
-    Attributes:
-        plan: The plan.
-        n_lines: How many lines its ledger has, with the first one.
-        head: The hash of the last of them.
-        ledger: What the releases miss together (Theorem F).
-        linked: What they leave to somebody of every sensitive column, by the records with which a value
-            counts; only as far as it was asked for: by itself a plan does not need it.
-        shares: The smallest shares of every sensitive column that they show, if that was asked for.
-        is_living: Whether some of the tables are published again.
-    """
-
-    plan: Plan
-    n_lines: int
-    head: str
-    ledger: LedgerState
-    linked: Mapping[int, tuple[LinkedState, ...]] = field(default_factory=dict)
-    shares: tuple[SmallestShares, ...] | None = None
-    is_living: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        plan: Plan,
-        lines: Iterable[bytes],
-        min_records: Collection[int] = (),
-        counts_of: Callable[[LedgerEntry], Registered] | None = None,
-    ) -> PlanState:
-        """From the lines themselves, each of which is checked.
-
-        Args:
-            plan: The plan.
-            lines: The line of every release, in order, with its newline.
-            min_records: The numbers of records for which to know what is left to somebody, and `SHARES`
-                to know the smallest shares.
-            counts_of: The release of a line; needed for that.
-
-        Raises:
-            LedgerDamagedError: A line or a release is not what it was.
-        """
-        try:
-            chain = ledger_chain(plan, lines)
-        except FileError as problem:
-            raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
-        shapes = [(plan.n_classes, column.size) for column in plan.schema.sensitives]
-        linked = {
-            n: tuple(LinkedState.empty(*shape, n) for shape in shapes) for n in min_records if n != SHARES
-        }
-        shares = tuple(SmallestShares.none(*shape) for shape in shapes) if SHARES in min_records else None
-        known = chain.state(plan.promises)
-        state = cls(plan, chain.n_lines, chain.head, known, linked, shares=shares, is_living=chain.is_living)
-        if min_records and counts_of is not None:
-            for entry in chain.active:
-                release = counts_of(entry)
-                state = state._joined(release.published.counts, release.grouping)
-        return state
-
-    def _joined(self, counts: NDArray[np.int64], grouping: Partition) -> PlanState:
-        """The state in which somebody may also be in a release with these counts."""
-        apart = self.plan.schema.by_column(counts)
-        linked = {
-            n: tuple(state.joined(each[grouping.class_of]) for state, each in zip(states, apart, strict=True))
-            for n, states in self.linked.items()
-        }
-        shares = self.shares
-        if shares is not None:
-            shares = tuple(share.joined(each, grouping) for share, each in zip(shares, apart, strict=True))
-        return replace(self, linked=linked, shares=shares)
-
-
-@dataclass(frozen=True, eq=False)
 class AdmissionContext:
     """What a decision about one release of one owner must know.
 
     Attributes:
-        plan_state: The plan of the release.
-        other_plans: Other plans for the same population under which something is registered.
+        plan: The plan of the release.
+        chain: Its ledger.
+        released: What every plan for these people has released, if there is more than one.
         known: The line of this very release, if it is registered already.
         is_taken: Whether another owner has registered the same content, under any of these plans.
         comparable: Releases with other classes that may share people with this one: those of the owner under
@@ -202,8 +124,9 @@ class AdmissionContext:
             again, those before it as far as classes are withheld since.
     """
 
-    plan_state: PlanState
-    other_plans: tuple[PlanState, ...] = ()
+    plan: Plan
+    chain: LedgerChain
+    released: tuple[PlanReleases, ...] = ()
     known: LedgerEntry | None = None
     is_taken: bool = False
     comparable: tuple[Registered, ...] = ()
@@ -236,21 +159,21 @@ def check_registration(
         RefusedError: It is not admitted; the error says why.
     """
     owner = check_owner(owner)
-    plan = context.plan_state.plan
+    plan, chain = context.plan, context.chain
     if context.is_taken:
         raise RefusedError(
             "Another owner has registered exactly this release.",
             found="Its content has the digest of a release that was admitted before.",
             remedy="Register your own release. If it is yours, tell the agency that somebody else sent it.",
         )
+    state = chain.state(plan.promises)
     if context.known is None:
-        _check_number(plan, context.plan_state.ledger.n_releases)
+        _check_number(plan, state.n_releases)
     grouping, revision = grouping_from_merged(release.merged, plan.n_classes), release.revision
     if revision is not None and context.known is not None:
-        return known_update(context.known, revision, context.plan_state.ledger)
-    if context.other_plans and (
-        revision or any(state.is_living for state in (context.plan_state, *context.other_plans))
-    ):
+        return known_update(context.known, revision, state)
+    is_living = revision is not None or chain.is_living or any(each.is_living for each in context.released)
+    if context.released and is_living:
         raise RefusedError(
             "Where a table is published again, all releases about these people are under one plan.",
             found="Releases are registered under another plan, and what linking them with who came and went "
@@ -262,21 +185,15 @@ def check_registration(
         left_out[grouping.class_of[list(withheld_by(release, context.series))]] = True
     last = context.series[0].entry if context.series else None
     admission = admit(
-        LedgerSnapshot(
-            context.plan_state.ledger,
-            context.plan_state.n_lines,
-            context.plan_state.head,
-            context.known,
-            last,
-        ),
-        certify(context.plan_state.ledger.promises, Shown(release.counts, grouping, left_out)),
+        LedgerSnapshot(state, chain.n_lines, chain.head, context.known, last),
+        certify(state.promises, Shown(release.counts, grouping, left_out)),
         owner=owner,
         content_digest=release.content_digest,
         revision=revision,
         nonce=nonce,
     )
-    if admission.is_new and context.other_plans:
-        check_linkage(plan, grouping, release.counts, (context.plan_state, *context.other_plans))
+    if admission.is_new and context.released:
+        check_linkage(plan, grouping, release.counts, context.released)
     if admission.is_new and context.comparable:
         sent = as_published(plan, grouping, release.counts, release.content_digest, name="that was sent")
         check_subtraction(plan, sent, context.comparable, owner=owner)
@@ -286,14 +203,6 @@ def check_registration(
 def grouping_digest(merged: tuple[tuple[int, ...], ...]) -> str:
     """Names the classes that a release publishes under its plan."""
     return digest([list(members) for members in merged])
-
-
-def linked_numbers(plans: Collection[Plan]) -> frozenset[int]:
-    """What states must know of each other: records with which a value counts, and `SHARES` for closeness."""
-    if len(plans) < 2:
-        return frozenset()
-    is_close = any(plan.promises_closeness for plan in plans)
-    return frozenset({*(plan.min_records for plan in plans), *([SHARES] if is_close else [])})
 
 
 def read_entry(plan: Plan, line: bytes) -> LedgerEntry:
@@ -325,12 +234,15 @@ def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
         lines: The line of every admitted release, in order, with its newline.
 
     Raises:
-        FileError: A line was changed, removed, put in between, or is no line of this plan's ledger.
+        LedgerDamagedError: A line was changed, removed, put in between, or is none of this plan's ledger.
     """
-    chain = parse_chain(ledger_export(plan, lines), _LEDGER)
-    if chain.tail or not chain.ends_in_newline:
-        raise damaged(_LEDGER, chain.n_lines + 1)
-    check_plan(chain, plan.digest, plan.promises, _LEDGER)
+    try:
+        chain = parse_chain(ledger_export(plan, lines), _LEDGER)
+        if chain.tail or not chain.ends_in_newline:
+            raise damaged(_LEDGER, chain.n_lines + 1)
+        check_plan(chain, plan.digest, plan.promises, _LEDGER)
+    except FileError as problem:
+        raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
     return chain
 
 

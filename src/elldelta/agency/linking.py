@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elldelta.core.closeness import SmallestShares
-from elldelta.core.linked_state import least_left
+from elldelta.core.linked_state import LinkedState, least_left
 from elldelta.core.partition import Partition
 from elldelta.core.promises import LATER, Close, Shown
 from elldelta.errors import RefusedError
@@ -20,15 +21,52 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.agency.admission import PlanState
+    from elldelta.agency.admission import Registered
     from elldelta.plan.plan import Plan
 
 MOST_NAMED = 3
 """How many failing classes a refusal names; their labels are what the release shows to everybody."""
 
 
+@dataclass(frozen=True, eq=False)
+class PlanReleases:
+    """What the releases of one plan show, those that count.
+
+    Attributes:
+        plan: The plan.
+        shown: What each of them shows.
+        is_living: Whether some of their tables are published again.
+    """
+
+    plan: Plan
+    shown: tuple[Shown, ...]
+    is_living: bool = False
+
+    @classmethod
+    def of(cls, plan: Plan, releases: Sequence[Registered]) -> PlanReleases:
+        """From the releases as they are stored, each of which is checked."""
+        shown = tuple(Shown(release.published.counts, release.grouping) for release in releases)
+        return cls(plan, shown, any(release.entry.update for release in releases))
+
+    def linked(self, place: int, min_records: int) -> LinkedState:
+        """What they leave to somebody of a sensitive column, where a value counts with so many records."""
+        size = self.plan.schema.sensitives[place].size
+        state = LinkedState.empty(self.plan.n_classes, size, min_records)
+        for release in self.shown:
+            counts = self.plan.schema.by_column(release.counts)[place]
+            state = state.joined(counts[release.grouping.class_of])
+        return state
+
+    def smallest_shares(self, place: int) -> SmallestShares:
+        """The smallest share that one of them shows, by class and value of a sensitive column."""
+        shares = SmallestShares.none(self.plan.n_classes, self.plan.schema.sensitives[place].size)
+        for release in self.shown:
+            shares = shares.joined(self.plan.schema.by_column(release.counts)[place], release.grouping)
+        return shares
+
+
 def check_linkage(
-    plan: Plan, grouping: Partition, counts: NDArray[np.int64], states: Sequence[PlanState]
+    plan: Plan, grouping: Partition, counts: NDArray[np.int64], released: Sequence[PlanReleases]
 ) -> None:
     """Links a release with all others, exactly, and refuses it where somebody is left with too little.
 
@@ -39,17 +77,17 @@ def check_linkage(
         plan: The plan of the release.
         grouping: The published class of every base class.
         counts: What the published classes show.
-        states: What is registered, under this plan and under others.
+        released: What is registered, under this plan and under others.
     """
-    if any(state.plan.schema.digest != plan.schema.digest for state in states):
+    if any(each.plan.schema.digest != plan.schema.digest for each in released):
         raise RefusedError(
             "The release cannot be linked with all that was registered before.",
             found="Releases for the same population describe their columns differently.",
             remedy="The agency must keep one schema for a population; ask for a plan with the earlier one.",
         )
-    base_of, *class_of = common_cells(plan.schema, [plan.classes, *(state.plan.classes for state in states)])
+    base_of, *class_of = common_cells(plan.schema, [plan.classes, *(each.plan.classes for each in released)])
     rows = grouping.class_of[base_of]
-    laid = list(zip(states, class_of, strict=True))
+    laid = list(zip(released, class_of, strict=True))
     for place, shown in enumerate(plan.schema.by_column(counts)):
         _check_values(plan, place, grouping, shown, rows, laid)
         _check_closeness(plan, place, grouping, shown, rows, laid)
@@ -61,16 +99,16 @@ def _check_values(
     grouping: Partition,
     counts: NDArray[np.int64],
     rows: NDArray[np.intp],
-    laid: Sequence[tuple[PlanState, NDArray[np.int64]]],
+    laid: Sequence[tuple[PlanReleases, NDArray[np.int64]]],
 ) -> None:
     """Refuses a release that leaves somebody with fewer values of a sensitive column than were promised."""
-    promises = [(state.plan.ells[place], state.plan.min_records) for state, _ in laid]
+    promises = [(each.plan.ells[place], each.plan.min_records) for each, _ in laid]
     asked = (plan.ells[place], plan.min_records)
     for ell, min_records in sorted({*promises, asked}):
         is_own = (ell, min_records) == asked
         left = least_left(
             counts[rows],
-            [state.linked[min_records][place] for state, _ in laid],
+            [each.linked(place, min_records) for each, _ in laid],
             [class_of for _, class_of in laid],
             also_in=None
             if is_own
@@ -90,27 +128,28 @@ def _check_closeness(
     grouping: Partition,
     counts: NDArray[np.int64],
     rows: NDArray[np.intp],
-    laid: Sequence[tuple[PlanState, NDArray[np.int64]]],
+    laid: Sequence[tuple[PlanReleases, NDArray[np.int64]]],
 ) -> None:
     """Refuses a release with which shares would be too far from what a plan says, over all plans.
 
     Whoever is in a release of a plan was promised its closeness. E of all releases bounds every group of
     them (Theorem G), so the promise holds whichever of the others somebody is in.
     """
+    if all(each.plan.columns[place].closeness is None for each, _ in laid):
+        return
     cells = Partition(np.arange(len(rows)))
     smallest = SmallestShares.none(len(rows), counts.shape[1])
-    for state, class_of in laid:
-        if state.shares is not None:
-            smallest = smallest.smaller(state.shares[place].at(class_of))
+    for each, class_of in laid:
+        smallest = smallest.smaller(each.smallest_shares(place).at(class_of))
     shown = Shown(counts[rows], cells)
-    for state, class_of in laid:
-        near = state.plan.columns[place].closeness
+    for each, class_of in laid:
+        near = each.plan.columns[place].closeness
         if near is None:
             continue
         asked = shown.has_records
-        if state.plan.digest != plan.digest:
-            asked = asked & state.linked[state.plan.min_records][place].shown[class_of].any(axis=1)
-        references = near.promise(state.plan.n_classes, 1).references[class_of]
+        if each.plan.digest != plan.digest:
+            asked = asked & each.linked(place, each.plan.min_records).shown[class_of].any(axis=1)
+        references = near.promise(each.plan.n_classes, 1).references[class_of]
         far = Close(references, near.exact_limit, smallest=smallest).violation(shown) > 0
         failing = np.unique(rows[far & asked])
         if failing.size:
@@ -118,7 +157,7 @@ def _check_closeness(
                 "Linked with what is registered already, the release could lead further away from what a "
                 f"plan says of {plan.schema.sensitive_names[place]!r} than was promised.",
                 found=f"{failing.size} of its classes, with the {near.limit:g} of plan "
-                f"{state.plan.digest[:15]}: {_named(plan, grouping, failing.tolist())}.",
+                f"{each.plan.digest[:15]}: {_named(plan, grouping, failing.tolist())}.",
                 remedy=LATER,
             )
 

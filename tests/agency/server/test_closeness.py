@@ -74,7 +74,7 @@ def test_counts_that_pass_ell_but_not_closeness_are_refused_and_change_nothing(s
     third[0] += [0, 0, -10, 0, 0, 10]  # its certificate holds; with the others it would be 0.5
     before = service.get("agency", f"/plans/{plan.digest}/ledger").content
     refused = service.register("three", plan, third, status=409)
-    assert "further away" in refused.json()["error"]["problem"]
+    assert "away from the reference" in refused.json()["error"]["found"]
     assert service.get("agency", f"/plans/{plan.digest}/ledger").content == before
     assert len(before.splitlines()) == 1 + 3
     elsewhere = service.register("three", plan, third[[1, 0, 2, 3]])

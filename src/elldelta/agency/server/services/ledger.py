@@ -19,14 +19,13 @@ from sqlalchemy import exists, func, select, true
 
 from elldelta.agency.admission import (
     LedgerDamagedError,
-    PlanState,
     Registered,
     check_subtraction,
     ledger_chain,
     ledger_export,
-    linked_numbers,
     subtracted,
 )
+from elldelta.agency.linking import PlanReleases
 from elldelta.agency.server.errors import ConflictError, required
 from elldelta.agency.server.paging import Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
@@ -262,10 +261,19 @@ def _audited(
     return summarize(overlay, column.ell, closeness=asked, judged=series)
 
 
-def load_states(session: Session, agency: Agency, plan: Plan, population_id: int) -> list[PlanState]:
-    """What deciding about a release of a plan must know of its ledger, first, and of those of other plans.
+def load_chain(session: Session, plan: Plan) -> LedgerChain:
+    """The ledger of a plan; whoever has locked the population can rely on it.
 
-    By itself it may be old at once; whoever has locked the population can rely on it.
+    Raises:
+        LedgerDamagedError: A line is not what it was.
+    """
+    return ledger_chain(plan, session.scalars(_LINES.where(LedgerLine.plan_digest == plan.digest)).all())
+
+
+def load_released(
+    session: Session, agency: Agency, plan: Plan, population_id: int
+) -> tuple[PlanReleases, ...]:
+    """What every plan for a population has released, this one first; nothing if no other plan has a line.
 
     Raises:
         LedgerDamagedError: A line, or a release, is not what it was.
@@ -276,15 +284,14 @@ def load_states(session: Session, agency: Agency, plan: Plan, population_id: int
         .where(PlanRow.population_id == population_id, PlanRow.digest != plan.digest)
         .distinct()
         .order_by(LedgerLine.plan_digest)
+    ).all()
+    plans = [plan, *(load_plan(agency, other) for other in others)] if others else []
+    return tuple(
+        PlanReleases.of(
+            each, [load_registered(session, each, line.sequence) for line in load_chain(session, each).active]
+        )
+        for each in plans
     )
-    plans = [plan, *(load_plan(agency, other) for other in others)]
-    needed = linked_numbers(plans)
-    return [_load_state(session, agency, each, needed) for each in plans]
-
-
-def _load_state(session: Session, agency: Agency, plan: Plan, needed: frozenset[int]) -> PlanState:
-    lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan.digest)).all()
-    return PlanState.of(plan, lines, needed, lambda entry: load_registered(session, plan, entry.sequence))
 
 
 def lock_population(session: Session, population_id: int) -> None:

@@ -27,8 +27,9 @@ from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.services.ledger import (
     has_state,
     is_visible,
+    load_chain,
     load_registered,
-    load_states,
+    load_released,
     lock_population,
     packed,
     registered_by,
@@ -222,7 +223,6 @@ def _admission_context(
     examined: ValidatedRelease,
 ) -> AdmissionContext:
     """What is registered, as far as it matters for this release."""
-    plan_state, *other_plans = load_states(session, agency, plan, population_id)
     here = select(RegistrationRow.plan_digest, RegistrationRow.sequence).join(
         PlanRow, PlanRow.digest == RegistrationRow.plan_digest
     )
@@ -242,8 +242,9 @@ def _admission_context(
     while series and (before := series[-1].entry.before_withheld) is not None:
         series.append(load_registered(session, plan, before))
     return AdmissionContext(
-        plan_state=plan_state,
-        other_plans=tuple(other_plans),
+        plan=plan,
+        chain=load_chain(session, plan),
+        released=load_released(session, agency, plan, population_id),
         known=known[0].entry if known else None,
         is_taken=session.execute(here.where(is_same & ~is_mine).limit(1)).first() is not None,
         comparable=(
