@@ -178,9 +178,9 @@ def test_pages_name_every_column(service, planned):
         "population": "They must not learn the disease or the income.",
         "request": "disease 3, income 2",
         "requests": "Values left: disease 3, income 2",
-        "plan": "ℓ of income 2",
+        "plan": "ℓ, values of income left for everybody 2",
         "plans": "At least 2 values left",
-        "ledger": "disease: ℓ 3, income: ℓ 2,",
+        "ledger": "ℓ 3 of disease, ℓ 2 of income,",
         "audit": "Of income at least 3 values are left; 2 were promised",
     }
     for name, words in said.items():
