@@ -223,8 +223,9 @@ class ReleaseReader:
         """Which of several sensitive columns are asked about, by their places: all, or the one named."""
         found = locate_all(releases, self.engine)
         schemas = [item.manifest.schema for item in found if item.manifest is not None]
-        names = list(schemas[0].sensitive_names) if schemas and schemas[0].also_sensitive else [""]
-        named = self.described.sensitive
+        if not schemas or not schemas[0].also_sensitive:
+            return [0]
+        names, named = schemas[0].sensitive_names, self.described.sensitive
         return [names.index(named)] if named in names else list(range(len(names)))
 
     def gather(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.audit.releases import (
+    COMPARED_WITH_MANIFESTS,
     MISSING_IS_A_VALUE,
     Assumption,
     BackgroundKnowledge,
@@ -194,7 +195,7 @@ class Overlay:
             promised=max(item.manifest.ell for item in published),
             plans=tuple(item.manifest.plan_digest for item in published),
             assumptions=(
-                source_of_meaning([]),
+                COMPARED_WITH_MANIFESTS,
                 *_grouped_values(schema),
                 *((MISSING_IS_A_VALUE,) if schema.sensitive.has_missing else ()),
             ),

@@ -70,6 +70,9 @@ class Assumption:
         return self.topic is not Topic.READING
 
 
+COMPARED_WITH_MANIFESTS = Assumption(
+    "Every release is the one that its manifest describes: its content was compared."
+)
 MISSING_IS_A_VALUE = Assumption(
     "Missing sensitive values count as a value here, because the schema or an option says so.",
     Topic.MISSING_IS_A_VALUE,
@@ -463,11 +466,11 @@ def _sensitive(
 
 
 def source_of_meaning(releases: Sequence[ReadRelease]) -> Assumption:
-    """What says what the releases show; without any, manifests do."""
+    """What says what the releases show."""
     labels, by_schema = (
         [item.name for item in releases if item.described_by == kind] for kind in ("labels", "schema")
     )
-    if len(labels) == len(releases) > 0:
+    if len(labels) == len(releases):
         words = "The labels of the releases mean what is listed; no manifest or schema says so."
     elif labels:
         words = (
@@ -479,7 +482,7 @@ def source_of_meaning(releases: Sequence[ReadRelease]) -> Assumption:
             f"{', '.join(by_schema)}: no manifest was there; the labels were understood by the schema given."
         )
     else:
-        words = "Every release is the one that its manifest describes: its content was compared."
+        return COMPARED_WITH_MANIFESTS
     return Assumption(words)
 
 
