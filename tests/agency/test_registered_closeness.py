@@ -53,9 +53,9 @@ def test_more_than_t_releases_are_admitted_while_the_smallest_shares_allow_it(pl
     assert admission.entry.certified
     agency.register(plan, make_registration(plan, shifted(plan, 0, 1, 10)), "F")
     before = agency.lines(plan)
-    with pytest.raises(RefusedError, match="further away") as refusal:
+    with pytest.raises(RefusedError, match="away from the reference") as refusal:
         agency.register(plan, make_registration(plan, shifted(plan, 0, 2, 10)), "G")
-    assert "1 of 4 base classes" in refusal.value.found
+    assert "1 of 4 classes" in refusal.value.found
     assert agency.lines(plan) == before
     agency.register(plan, make_registration(plan, shifted(plan, 1, 2, 10)), "G")
 
@@ -84,7 +84,7 @@ def furthest(agency, plans):
                 continue
             for plan, _ in group:
                 if plan.columns[0].closeness is not None:
-                    reference = plan.terms.closeness.references[classes[plan.digest][cell]]
+                    reference = plan.promises[-2].references[classes[plan.digest][cell]]
                     assert sum(linked)
                     distance = oracle.furthest_set(oracle.shares(linked), oracle.shares(reference))
                     worst = max(worst, distance - Fraction(str(plan.columns[0].closeness.limit)))
@@ -98,7 +98,7 @@ def registered(rng, plans, kind=Agency, evenness=3.0):
         plan = plans[int(rng.integers(len(plans)))]
         near = np.full((plan.n_classes, 6), evenness)
         if plan.columns[0].closeness is not None:
-            near = 120.0 * plan.terms.closeness.shares
+            near = 120.0 * plan.promises[-2].shares
         counts = np.stack([rng.multinomial(90, rng.dirichlet(row)) for row in near])
         counts[rng.random(plan.n_classes) < 0.2] = 0
         try:

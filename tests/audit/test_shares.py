@@ -181,7 +181,7 @@ def test_closeness_to_a_plan_is_the_loop_over_its_classes(planned):
     assert found.reference == "what the plan says about the class"
     assert found.holds
     assert found.distance <= found.bound <= 0.3
-    references = plan.terms.closeness.references
+    references = plan.promises[0].references
     tables = []
     for release in releases:
         published = open_published(release)

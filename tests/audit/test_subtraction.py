@@ -66,7 +66,7 @@ def test_the_person_in_the_middle_is_possible_and_found_where_somebody_says_so()
 
 
 def test_the_condition_of_a_plan_is_one_sentence_that_can_be_checked():
-    said = "No release minus another may isolate a group that shows fewer than 3 values;"
+    said = "No release minus another may isolate a group that shows fewer than 3 values of "
     assert [line.startswith(said) for line in PLAN.conditions].count(True) == 1
 
 

@@ -198,7 +198,7 @@ def hospital_tables(plan):
     """
     spare = [len(witnesses) - plan.columns[0].ell for witnesses in plan.columns[0].witnesses]
     chosen = max(range(plan.n_classes), key=lambda number: spare[number])
-    allowance, room = plan.terms.allowances[chosen], spare[chosen]
+    allowance, room = plan.promises[0].allowances[chosen], spare[chosen]
     n_last = room - 2 * allowance + 1
     assert 1 <= n_last <= allowance, (allowance, room)
     values = plan.columns[0].witnesses[chosen]

@@ -182,7 +182,7 @@ class TestRefusals:
         third = tmp_path / "release_c.parquet"
         ed.release(people(400, 3, without=(4, 5)), PLAN, to=third)
         refused = remote("register", third, "--plan", plan_file, code=3, token=tokens[2])
-        assert "fewer than 2 values" in refused.error["problem"]
+        assert "would break what the plan promises" in refused.error["problem"]
         assert "The agency refuses" in refused.error["problem"]
         assert refused.error["found"]
         assert not receipt_path(third).exists()

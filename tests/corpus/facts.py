@@ -34,7 +34,10 @@ def _listed(value: Any) -> Any:
 
 def of_plan(plan: ed.Plan) -> dict[str, Any]:
     """Classes, witnesses, allowances and what is promised."""
-    faces = plan.faces
+    allowances = [
+        [max(0, len(values) - column.ell) // plan.releases for values in column.witnesses]
+        for column in plan.columns
+    ]
     return {
         "classes": plan.n_classes,
         "class of": digest(plan.class_of(np.arange(plan.schema.n_combinations))),
@@ -43,14 +46,14 @@ def of_plan(plan: ed.Plan) -> dict[str, Any]:
         "ell": list(plan.ells),
         "releases": plan.releases,
         "delta": plan.delta,
-        "p": plan.p,
-        "failure": plan.failure_upper,
+        "p": plan.columns[0].p,
+        "failure": plan.columns[0].failure_upper,
         "risk": None if plan.moving is None else plan.moving.merge_risk,
         "min": plan.min_records,
-        "witnesses": [digest(face.witnesses) for face in faces],
-        "cells": [sum(map(sum, face.witness_cells)) for face in faces],
-        "allowances": [digest(face.terms.allowances) for face in faces],
-        **_closeness([face.closeness for face in faces]),
+        "witnesses": [digest(column.witnesses) for column in plan.columns],
+        "cells": [sum(map(sum, column.witness_cells)) for column in plan.columns],
+        "allowances": [digest(np.array(each, dtype=np.int64)) for each in allowances],
+        **_closeness([column.closeness for column in plan.columns]),
     }
 
 

@@ -63,8 +63,8 @@ def test_others_who_differ_are_refused_and_told_why(plan):
     wrong["disease"] = wrong["disease"].where(wrong["age"] < 35, "flu")
     with pytest.raises(RefusedError) as refusal:
         ed.release(wrong, plan)
-    assert "lead further away from what the plan says" in refusal.value.problem
-    assert "are too far from their references" in refusal.value.found
+    assert "does not pass the certificate" in refusal.value.problem
+    assert "away from the reference of" in refusal.value.found
     assert "flu" not in str(refusal.value)
     made = ed.release(wrong, plan, leave_out=True)
     assert made.manifest.records_left_out > 0
@@ -84,9 +84,9 @@ def test_with_ell_both_promises_are_checked(model):
     few = pd.concat([few] * 4, ignore_index=True)
     with pytest.raises(RefusedError) as refusal:
         ed.release(few, plan)
-    assert "show fewer than 3 values, and lead further away" in refusal.value.problem
+    assert "does not pass the certificate" in refusal.value.problem
     assert "show too few values" in refusal.value.found
-    assert "from their references" in refusal.value.found
+    assert "away from the reference of" in refusal.value.found
 
 
 @pytest.fixture(scope="module")

@@ -281,7 +281,7 @@ def test_a_ledger_takes_releases_that_fit_in_every_column_and_leave_their_promis
         ed.release(drawn(rng), plan, to=to, ledger=book, leave_out=True)
         shown.append(to)
     told = verify_ledger(ledger, plan_digest=plan.digest, promises=plan.promises).to_dict()
-    assert [column["name"] for column in told["columns"]] == ["disease", "income"]
+    assert [promise["column"] for promise in told["promises"]] == ["disease", "income"]
     audit = ed.audit(shown)
     assert audit.diversity_min_any >= 3
     assert audit.also[0].diversity_min_any >= 2
@@ -347,10 +347,10 @@ def fewest_for_movers(tables, column):
 
 def test_columns_of_people_who_move_have_witnesses_in_common(moving, tmp_path):
     assert Plan.from_dict(moving.to_dict()) == moving
-    assert all("also if 'age' changes" in face.promise for face in moving.faces)
-    for part in moving.all_terms.parts:
-        for number in set(part.moves.tolist()):
-            rows = part.membership[part.moves == number]
+    assert all("also if 'age' changes" in moving.for_column(index).promise for index in range(2))
+    for values in moving.promises[:-1]:
+        for number in set(values.ranges.tolist()):
+            rows = values.witnesses[values.ranges == number]
             assert (rows == rows[0]).all()
     rng, tables = np.random.default_rng(10), []
     for number in range(3):

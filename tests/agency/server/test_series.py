@@ -58,7 +58,7 @@ def test_a_series_is_admitted_line_by_line(served, owners):
     assert send(served, owners, "a3")["sequence"] == 5
     exported = served.get("agency", f"/plans/{owners.plan.digest}/ledger").content
     assert exported.splitlines()[1:] != []
-    assert len(parse_chain(exported, "It").series.updates["a"]) == 3
+    assert len(parse_chain(exported, "It").missed[0].series.updates["a"]) == 3
     hidden = parse_chain(served.get("b", f"/plans/{owners.plan.digest}/ledger").content, "It")
     assert (len(hidden.sealed), len(hidden.active)) == (4, 1)
 

@@ -228,7 +228,7 @@ def test_the_whole_protocol(world):
     plan = read_plan(world.path("hospital-a", "plan.json"))
     # A class where all six values are witnesses: each release may miss two; these three would leave one.
     base = next(number for number, own in enumerate(plan.columns[0].witnesses) if len(own) == 6)
-    assert plan.terms.allowances[base] == 2
+    assert plan.promises[0].allowances[base] == 2
 
     seen = world.remote("hospital-a", "progress", digest, "--records", plan.records - 1)
     assert (seen["needed"], seen["own_records"], seen["owners_reached"]) == (
@@ -252,8 +252,8 @@ def test_the_whole_protocol(world):
     assert [first["sequence"], second["sequence"]] == [1, 2]
     refused = publish("hospital-c", "third", 3, (3, 4), code=3)
     assert "The agency refuses the release" in refused["error"]["problem"]
-    assert f"fewer than {plan.columns[0].ell} values" in refused["error"]["problem"]
-    assert f"1 of {plan.n_classes} base classes would fall below" in refused["error"]["found"]
+    assert "would break what the plan promises" in refused["error"]["problem"]
+    assert f"1 of {plan.n_classes} classes show too few values" in refused["error"]["found"]
     assert not world.path("hospital-c", "third.parquet.receipt.json").exists()
 
     # The same again is the same; and what is in the ledger is what everybody can check.
