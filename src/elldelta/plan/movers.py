@@ -51,7 +51,7 @@ def movers_of(wish: Wish, schema: Schema) -> Movers | None:
             "A plan for people who move is certified, and not for owners.",
             found="Anything may change about people."
             if movers == "any"
-            else f"The schema says what may change: {_listed(schema.changing)}.",
+            else f"The schema says what may change: {', '.join(map(repr, schema.changing))}.",
             remedy="Ask for such a plan, with the number of releases that may be linked. Or replace what "
             "changes by what does not, such as a birth year, and remove 'changes = true'.",
         )
@@ -124,32 +124,3 @@ def _drawn(
         progress=progress,
     )
     return partition, Boxes(tree), CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), (values,))
-
-
-def who_moves(schema: Schema, movers: Movers | None) -> str:
-    """Words for the promise: which changes it covers."""
-    if movers is None:
-        return ""
-    return (
-        ", whatever changes about them in between,"
-        if movers == "any"
-        else f", also if {_listed(schema.changing)} changes in between,"
-    )
-
-
-def about_changes(schema: Schema, movers: Movers | None) -> str:
-    """What is assumed about changes of people, in a sentence."""
-    if movers == "any":
-        return "Everything about a person may change between releases, except the sensitive value."
-    if movers is None:
-        return (
-            "Nobody's quasi-identifiers change between releases: the promise is about people who stay in "
-            "their class. Declare columns that change ('changes = true' in the schema)."
-        )
-    stays = [name for name in schema.names if name not in schema.changing]
-    rest = f"; {_listed(stays)} stays the same for everybody in all linked releases" if stays else ""
-    return f"Of the quasi-identifiers of a person only {_listed(schema.changing)} changes{rest}."
-
-
-def _listed(names: tuple[str, ...] | list[str]) -> str:
-    return ", ".join(repr(name) for name in names)

@@ -37,7 +37,7 @@ from elldelta.plan.classes import (
     whole_ranges,
 )
 from elldelta.plan.columns import ColumnPlan
-from elldelta.plan.words import conditions_of, promise_of
+from elldelta.plan.words import about_changes, conditions_of, promise_of
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -162,9 +162,12 @@ class Plan(Displayed):
     def promises(self) -> tuple[Promise, ...]:
         """What every release must show: of each sensitive column in turn, and at last of its classes."""
         from elldelta.core.promises import Size
-        from elldelta.plan.movers import range_numbers
 
-        ranges, slices = range_numbers(self.schema, self.classes, self.movers), self.schema.value_slices
+        ranges, slices = None, self.schema.value_slices
+        if self.movers is not None:
+            from elldelta.plan.movers import range_numbers
+
+            ranges = range_numbers(self.schema, self.classes, self.movers)
         columns = zip(self.columns, self.schema.sensitives, slices, strict=True)
         return (
             *(
@@ -285,8 +288,6 @@ class Plan(Displayed):
     @property
     def about_changes(self) -> str:
         """What the promise assumes about changes of people between releases, in a sentence."""
-        from elldelta.plan.movers import about_changes
-
         return about_changes(self.schema, self.movers)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from elldelta.plan.closeness import Closeness
 from elldelta.plan.columns import APART
 
 if TYPE_CHECKING:
+    from elldelta.parameters import Movers
     from elldelta.plan.columns import ColumnPlan
     from elldelta.plan.plan import Plan
     from elldelta.schema.column import Column
+    from elldelta.schema.schema import Schema
 
 
 NEGLIGIBLE = 1e-9
@@ -38,13 +40,11 @@ def promise_of(plan: Plan) -> str:
 
 def _sentences(plan: Plan, column: ColumnPlan, sensitive: Column) -> list[str]:
     """What is promised of one sensitive column."""
-    from elldelta.plan.movers import who_moves
-
     is_certified, t = plan.is_certified, plan.releases
     made = "that pass the certificate of this plan" if is_certified else "made with this plan"
     one = f"release {made.replace('that pass', 'that passes')}"
     several = t > 1 or plan.owners is not None
-    moves = who_moves(plan.schema, plan.movers)
+    moves = _who_moves(plan.schema, plan.movers)
     who = f"every person who is in all of them{moves}" if several else "every person in it"
     values = "values" if sensitive.value_groups is None else "groups of values"
     left = f"{who} among at least {column.ell} {values} of {sensitive.name!r}"
@@ -186,3 +186,30 @@ def rounded_up(probability: float) -> str:
 
     exact = Decimal(probability)
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
+
+
+def _who_moves(schema: Schema, movers: Movers | None) -> str:
+    """Words for the promise: which changes it covers."""
+    if movers is None:
+        return ""
+    return (
+        ", whatever changes about them in between,"
+        if movers == "any"
+        else f", also if {', '.join(map(repr, schema.changing))} changes in between,"
+    )
+
+
+def about_changes(schema: Schema, movers: Movers | None) -> str:
+    """What is assumed about changes of people, in a sentence."""
+    if movers == "any":
+        return "Everything about a person may change between releases, except the sensitive value."
+    if movers is None:
+        return (
+            "Nobody's quasi-identifiers change between releases: the promise is about people who stay in "
+            "their class. Declare columns that change ('changes = true' in the schema)."
+        )
+    same = [name for name in schema.names if name not in schema.changing]
+    rest = (
+        f"; {', '.join(map(repr, same))} stays the same for everybody in all linked releases" if same else ""
+    )
+    return f"Of the quasi-identifiers of a person only {', '.join(map(repr, schema.changing))} changes{rest}."
