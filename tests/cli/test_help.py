@@ -1,5 +1,6 @@
 """The help of every command: few options at first, each in its panel, in words and not in names of Python."""
 
+import ast
 import re
 from pathlib import Path
 from typing import get_args
@@ -7,6 +8,7 @@ from typing import get_args
 import pytest
 from tests.docs.reference_page import all_commands, options_of
 
+import elldelta
 from elldelta.parameters import Panel
 
 PANELS = get_args(Panel)
@@ -60,3 +62,34 @@ def test_every_example_of_the_help_names_options_that_exist():
         used = re.findall(r"(?<!\S)--?[a-z][a-z-]*", command.epilog)
         assert set(used) <= known | {"--help"}, name
         assert Path(command.epilog.split()[1]).name == "elldelta"
+
+
+def suggested_commands():
+    """Every command that a text of the package suggests, with the file it stands in."""
+    package = Path(elldelta.__file__).parent
+    for path in (*package.rglob("*.py"), *package.rglob("*.html")):
+        source = path.read_text(encoding="utf-8")
+        texts = [source]
+        if path.suffix == ".py":
+            constants = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+            texts = [node.value for node in constants if isinstance(node.value, str)]
+        for text in texts:
+            for words in re.findall(r"\belldelta ([a-z][a-z-]*(?: [^\s'\"`<>).,;:]+)*)", text):
+                yield path.name, words.split()
+
+
+def test_commands_that_texts_suggest_exist():
+    commands = all_commands()
+    first_words = {name.split()[0] for name in commands}
+    n_found = 0
+    for place, words in suggested_commands():
+        if words[0] not in first_words:
+            continue  # the name of the package in a sentence
+        name = " ".join(words[:2]) if " ".join(words[:2]) in commands else words[0]
+        if name not in commands:
+            continue  # a family of commands
+        known = {text for option in commands[name].params for text in (*option.opts, *option.secondary_opts)}
+        asked = {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)}
+        assert asked <= known | {"--help"}, (place, words)
+        n_found += 1
+    assert n_found > 20

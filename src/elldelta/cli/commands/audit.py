@@ -271,7 +271,8 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
     if found["diversity_min"] is None:
         yield f"Nobody can be in {everywhere}."
     else:
-        yield f"Everybody who is in {everywhere} is left among at least {found['diversity_min']} values."
+        fewest = counted(found["diversity_min"], "value")
+        yield f"Everybody who is in {everywhere} is left among at least {fewest}."
         records = "records" if alone else "linked records"
         yield (
             f"The most frequent value of a class has {percent(found['linked']['guess_mean'])} of the "
@@ -284,8 +285,9 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
         yield from _series_in_words(owner, ell)
     if people is not None:
         yield (
-            f"Of {people['targets']:,} targets, {people['in_all']:,} can be in {everywhere}; "
-            f"{people['below']:,} are left with fewer than {ell} values, {people['exposed']:,} with one."
+            f"Of {counted(people['targets'], 'target')}, {people['in_all']:,} can be in {everywhere}; "
+            f"{people['below']:,} are left with fewer than {counted(ell, 'value')}, "
+            f"{people['exposed']:,} with one."
         )
     yield found["verdict"]
     yield from filter(None, re.split(r"(?<=\.) (?=[A-Z])", found["surest"]))
@@ -307,12 +309,15 @@ def _subtraction_in_words(found: dict[str, Any]) -> str:
 
 def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
     for step in found["steps"]:
-        of = f"{step['changed']:,} of {step['classes']:,} classes change"
+        of = f"{step['changed']:,} of {counted(step['classes'], 'class', 'classes')} change"
         step_words = f"From {step['before']} to {step['after']}: {of}"
         if not step["known_from"]:
             yield f"{step_words}; who came cannot be told from who stayed."
             continue
-        groups = [f"{step[kind]['people']:,} people {kind}" for kind in ("came", "went", "stayed")]
+        groups = [
+            f"{counted(step[kind]['people'], 'person', 'people')} {kind}"
+            for kind in ("came", "went", "stayed")
+        ]
         below = sum(step[kind]["people_below"] for kind in ("came", "went", "stayed"))
         yield (
             f"{step_words}: {', '.join(groups)} in them; "

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import counted
 from elldelta.parameters import Doc
+
+if TYPE_CHECKING:
+    from elldelta.audit.check import TableCheck
 
 
 @command("check", example="check any_table.csv --qi postal_code,gender,age --sensitive disease")
@@ -52,10 +55,14 @@ def _run(
     if json:
         output.print_json(found.to_dict())
         return
+    _print(found)
+
+
+def _print(found: TableCheck) -> None:
     ordered = "" if found.t_ordered is None else f"; with the order of the numbers {found.t_ordered:.4f}"
     who = "records" if found.persons is None else "persons"
     output.print_pairs(
-        f"{found.records:,} records in {found.classes:,} classes"
+        f"{counted(found.records, 'record')} in {counted(found.classes, 'class', 'classes')}"
         + ("" if found.persons is None else f": {found.persons:,} persons, each once per class and value"),
         [
             ("k-anonymity", f"{found.k:,} {who} in the smallest class"),
@@ -68,7 +75,7 @@ def _run(
             ("delta-disclosure", f"{found.delta_disclosure:.4f}" + _lacking(found.lacking)),
             ("best guess", f"right {found.best_guess:.1%} of the time in the worst class"),
             *(
-                [("left out", f"{found.left_out:,} records without a sensitive value")]
+                [("left out", f"{counted(found.left_out, 'record')} without a sensitive value")]
                 if found.left_out
                 else []
             ),
@@ -81,4 +88,8 @@ def _groups(fewest: int) -> str:
 
 
 def _lacking(n_classes: int) -> str:
-    return f" over the values shown; {n_classes:,} classes lack a value" if n_classes else ""
+    return (
+        f" over the values shown; {counted(n_classes, 'class lacks', 'classes lack')} a value"
+        if n_classes
+        else ""
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
+from elldelta.errors import counted
 from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
@@ -72,11 +73,8 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """Count past records by quasi-identifiers and sensitive value: the model a plan is made from."""
-    import numpy as np
-
     from elldelta.files import check_writable
     from elldelta.model import estimate, write_model
-    from elldelta.schema.profile import warned_of
     from elldelta.schema.schema_file import read_schema
 
     source = tables.source(sources)
@@ -92,37 +90,40 @@ def _run(
             **read,
         )
     write_model(model, target, overwrite=overwrite)
-    counts = model.counts
     if model.noise:
         _print_protected(model, target, as_json=json)
-        return
+    else:
+        _print_counted(model, target, as_json=json)
+
+
+def _print_counted(model: Model, target: Path, *, as_json: bool) -> None:
+    import numpy as np
+
+    from elldelta.schema.profile import warned_of
+
+    counts, losses = model.counts, model.counts.accounting
     totals = np.bincount(counts.values, counts.n, counts.schema.n_values)
-    for column, counts_of_column in zip(
-        counts.schema.sensitives, counts.schema.by_column(totals), strict=True
-    ):
-        output.print_note(*(f"WARNING  {warning}" for warning in warned_of(column, counts_of_column)))
+    for column, of_column in zip(counts.schema.sensitives, counts.schema.by_column(totals), strict=True):
+        output.print_note(*(f"WARNING  {warning}" for warning in warned_of(column, of_column)))
+    repeated = counted(losses.n_repeated, "record repeats", "records repeat")
     output.print_result(
         {
             "model": str(target),
             "digest": model.digest,
-            "records_read": counts.accounting.n_read,
+            "records_read": losses.n_read,
             "records": counts.n_records,
-            "records_repeated": counts.accounting.n_repeated,
-            "records_suppressed": counts.accounting.n_suppressed,
+            "records_repeated": losses.n_repeated,
+            "records_suppressed": losses.n_suppressed,
             "combinations": counts.n_combinations,
             "combinations_possible": counts.schema.n_combinations,
             "values": counts.schema.n_values,
         },
-        f"Counted {counts.n_records:,} of {counts.accounting.n_read:,} records: "
-        f"{counts.n_combinations:,} of {counts.schema.n_combinations:,} combinations occur, "
-        f"with {counts.schema.n_values} sensitive values.",
-        *(
-            [f"{counts.accounting.n_repeated:,} records repeat a person's value; they count once."]
-            if counts.accounting.n_repeated
-            else []
-        ),
+        f"Counted {counts.n_records:,} of {counted(losses.n_read, 'record')}: "
+        f"{counts.n_combinations:,} of {counted(counts.schema.n_combinations, 'combination')} occur, "
+        f"with {counted(counts.schema.n_values, 'sensitive value')}.",
+        *([f"{repeated} a person's value and count once."] if losses.n_repeated else []),
         f"Wrote {target}",
-        as_json=json,
+        as_json=as_json,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,13 +48,15 @@ def _run(
     than the form accepts: the page then says what is wrong, and is not signed.
     """
     from elldelta.audit.evidence import evidence, write_form
-    from elldelta.audit.evidence_page import risk_upper
     from elldelta.files import read_private_key
 
     if form is not None:
         write_form(plan, form)
         output.print_result(
-            {"form": str(form)}, f"Wrote {form}. Fill it in, then: --about {form}", as_json=json
+            {"form": str(form)},
+            f"Wrote {form}. Fill it in, then:",
+            f"elldelta evidence RELEASE --plan {plan} --about {form} -o evidence",
+            as_json=json,
         )
         return
     if not releases or about is None or folder is None:
@@ -75,18 +77,30 @@ def _run(
             key=None if key is None else read_private_key(key),
             **read,
         )
+    _print_record(record, folder, has_key=key is not None, as_json=json)
+    if not record["holds"]:
+        raise typer.Exit(3)
+
+
+def _print_record(record: dict[str, Any], folder: Path, *, has_key: bool, as_json: bool) -> None:
+    from elldelta.audit.evidence_page import risk_upper
+
     risk, threshold = max(item["risk_highest"] for item in record["releases"]), record["about"]["threshold"]
-    is_signed = key is not None and record["holds"]
+    is_signed = has_key and record["holds"]
     unsigned = "--key signs it" if record["holds"] else "it does not hold"
     output.print_result(
-        {"evidence": str(folder), "digest": record["digest"], "holds": record["holds"], "risk_highest": risk,
-         "threshold": threshold, "signed": is_signed},
+        {
+            "evidence": str(folder),
+            "digest": record["digest"],
+            "holds": record["holds"],
+            "risk_highest": risk,
+            "threshold": threshold,
+            "signed": is_signed,
+        },
         record["verdict"],
         record["linked"]["surest"],
         f"Identification risk: at most {risk_upper(risk)}; the form accepts {threshold:g}.",
         f"Wrote {folder}: evidence.html, evidence.pdf, evidence.json, ro-crate-metadata.json"
         + (", evidence.json.sig." if is_signed else f". Not signed: {unsigned}."),
-        as_json=json,
-    )  # fmt: skip
-    if not record["holds"]:
-        raise typer.Exit(3)
+        as_json=as_json,
+    )

@@ -11,7 +11,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 from elldelta.parameters import DateUnit, Doc
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _make(
     output.print_result(
         {"hierarchy": str(target), "leaves": len(made.rows), "levels": made.n_levels},
         f"The first line: {';'.join(made.rows[0])}",
-        f"Wrote {target}: {len(made.rows):,} leaves, {made.n_levels} levels.",
+        f"Wrote {target}: {counted(len(made.rows), 'leaf', 'leaves')}, {counted(made.n_levels, 'level')}.",
         as_json=json,
     )
 
@@ -93,8 +93,8 @@ def _check(
         output.print_text(f"{file} cannot be used for column {column!r}:")
         output.print_text(*(f"  - {each['problem']}" for each in listed))
     else:
-        n_leaves = len(rows.rows)
-        output.print_text(f"{file} fits column {column!r}: {n_leaves:,} leaves for {domain.size:,} values.")
+        leaves = counted(len(rows.rows), "leaf", "leaves")
+        output.print_text(f"{file} fits column {column!r}: {leaves} for {counted(domain.size, 'value')}.")
     if problems:
         raise typer.Exit(2)
 

@@ -47,7 +47,7 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
     )
     for promise in values:
         full, classes = promise["classes_without_room"], counted(shown["classes"], "class", "classes")
-        room = f"every class can lose {counted(promise['room_min'], 'more value', 'more values')}"
+        room = f"every class can lose at least {counted(promise['room_min'], 'more value', 'more values')}"
         room = room if promise["room_min"] else f"the ledger is full for {full:,} of {classes}"
         output.print_text(f"{promise['column']}: {room}.")
     if shown["interrupted"]:

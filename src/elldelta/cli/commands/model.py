@@ -9,6 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
+from elldelta.errors import counted
 from elldelta.parameters import Doc
 
 _FAMILY = family("model", "Look at models, compare them, and add them up.")
@@ -38,7 +39,7 @@ def _show(
             ("records", f"{shown['records']:,}"),
             ("combinations", f"{shown['combinations']:,} of {shown['combinations_possible']:,} occur"),
             *((name, f"{size:,} positions") for name, size in sizes.items()),
-            *((name, f"{len(marginal)} values (sensitive)") for name, marginal in columns),
+            *((name, f"{counted(len(marginal), 'value')} (sensitive)") for name, marginal in columns),
             ("digest", shown["digest"]),
         ],
     )
@@ -70,7 +71,7 @@ def _merge(
     write_model(merged, target, overwrite=overwrite)
     output.print_result(
         {"model": str(target), "records": merged.n_records, "digest": merged.digest},
-        f"Merged {len(models)} models, {merged.n_records:,} records. Wrote {target}",
+        f"Merged {counted(len(models), 'model')}, {counted(merged.n_records, 'record')}. Wrote {target}",
         as_json=json,
     )
 
@@ -110,7 +111,7 @@ def _compare(
     )
     if found.plan is not None:
         output.print_pairs(
-            f"{found.plan.classes:,} classes of the plan",
+            f"{counted(found.plan.classes, 'class', 'classes')} of the plan",
             [
                 ("that do not pass, by the past", f"{found.plan.failing_before:,.1f}"),
                 ("by the newer records, rather too many", f"{found.plan.failing_now:,.1f}"),

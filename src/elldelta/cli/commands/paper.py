@@ -9,7 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.errors import FileError, ParameterError
+from elldelta.errors import FileError, ParameterError, counted
 from elldelta.files import read_text
 from elldelta.parameters import Doc
 
@@ -36,8 +36,9 @@ def _worst_case(
         output.print_json(result.to_dict())
         return
     shown = ", ".join(str(number) for number in result.ell)
+    linked = counted(result.releases, "release")
     output.print_text(
-        f"Linking {result.releases} releases that show {shown} of {result.values} values per class",
+        f"Linking {linked} that show {shown} of {result.values} values per class",
         f"can leave as few as {result.diversity} for somebody who is in all of them.",
     )
     rows = [
@@ -97,11 +98,12 @@ def _sample_size(
         output.print_json(result.to_dict())
         return
     output.print_pairs(
-        f"Wait for {result.records:,} records.",
+        f"Wait for {counted(result.records, 'record')}.",
         [
             (
                 "promise",
-                f"every class shows at least {ell} values, except with probability {result.delta:.4g}",
+                f"every class shows at least {counted(ell, 'value')}, except with probability "
+                f"{result.delta:.4g}",
             ),
             ("p", f"{result.p:.6g}, at most p_ell = {result.p_ell:.6g}"),
             ("m", f"{result.m:.6g} (upper bound on the number of classes)"),

@@ -101,8 +101,9 @@ def _print(result: dict[str, Any]) -> None:
     output.print_text("What must be true:", *(f"  - {condition}" for condition in result["conditions"]))
     output.print_text("")
     output.print_text(
-        f"{result['classes']:,} classes. Expected records per class: {result['smallest_class']:,.0f} to "
-        f"{result['largest_class']:,.0f}. Information loss (NCP, 0 to 1): {result['ncp']:.4f}",
+        f"{counted(result['classes'], 'class', 'classes')}. Expected records per class: "
+        f"{result['smallest_class']:,.0f} to {result['largest_class']:,.0f}. "
+        f"Information loss (NCP, 0 to 1): {result['ncp']:.4f}",
         f"Wrote {result['plan']}  {result['digest']}",
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,6 +12,9 @@ from elldelta.cli import agency, options, output
 from elldelta.cli.app import command, family
 from elldelta.errors import counted
 from elldelta.parameters import Doc
+
+if TYPE_CHECKING:
+    from elldelta.agency.receipt import Receipt
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")]
 
@@ -62,7 +65,7 @@ def _plans(
         f"{plan.digest}\n    {plan.population}, {plan.status}: ell {plan.ell}"
         f"{'' if plan.closeness is None else f', closeness {plan.closeness:g}'} "
         f"for {counted(plan.releases, 'release')} of at least {plan.records:,} records, "
-        f"{plan.classes:,} classes, {plan.kind}"
+        f"{counted(plan.classes, 'class', 'classes')}, {plan.kind}"
         for plan in plans
     ]
     output.print_result({"plans": [plan.model_dump(mode="json") for plan in plans]}, *lines, as_json=json)
@@ -212,45 +215,38 @@ def _register(
     json: options.Json = False,
 ) -> None:
     """Register a release; the agency checks it and admits or refuses it."""
-    from elldelta.agency.receipt import receipt_path
     from elldelta.agency.remote import register_release, write_registration
 
-    if only_write is not None:
-        with output.progress_bar("Reading") as progress:
-            written = write_registration(
-                release,
-                plan,
-                only_write,
-                state=state,
-                agency_key=agency_key,
-                overwrite=overwrite,
-                progress=progress,
-            )
-        result = {"release": str(release), "registration": str(only_write), "digest": written.digest}
-        output.print_result(result, f"Wrote {only_write}. Nothing was sent.", as_json=json)
-        return
-    at = connection.open()
     with output.progress_bar("Reading") as progress:
-        done, is_new = register_release(
-            at,
-            release,
-            plan,
-            state=state,
-            agency_key=agency_key,
-            keep_receipt=receipt,
-            overwrite=overwrite,
-            progress=progress,
-        )
-    kept = str(receipt_path(release)) if receipt else None
+        given: dict[str, Any] = {
+            "state": state, "agency_key": agency_key, "overwrite": overwrite, "progress": progress,
+        }  # fmt: skip
+        if only_write is not None:
+            written = write_registration(release, plan, only_write, **given)
+            result = {"release": str(release), "registration": str(only_write), "digest": written.digest}
+            output.print_result(result, f"Wrote {only_write}. Nothing was sent.", as_json=json)
+            return
+        done, is_new = register_release(connection.open(), release, plan, keep_receipt=receipt, **given)
+    _print_admitted(
+        release, done, is_new=is_new, has_receipt=receipt, is_signed=agency_key is not None, as_json=json
+    )
+
+
+def _print_admitted(
+    release: Path, done: Receipt, *, is_new: bool, has_receipt: bool, is_signed: bool, as_json: bool
+) -> None:
+    from elldelta.agency.receipt import receipt_path
+
+    kept = str(receipt_path(release)) if has_receipt else None
     output.print_result(
         {"release": str(release), "is_new": is_new, "receipt": kept, **asdict(done)},
         f"{'Admitted' if is_new else 'It was admitted before'}: release {done.sequence} in the ledger of the "
         "plan.",
         f"Its line has the hash {done.hash}.",
-        *(["The agency has signed it."] if agency_key is not None else []),
+        *(["The agency has signed it."] if is_signed else []),
         *([f"The receipt is {kept}."] if kept else []),
         f"Before you hand it out, tell the agency: elldelta remote publish {release}",
-        as_json=json,
+        as_json=as_json,
     )
 
 

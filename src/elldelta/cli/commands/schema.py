@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from elldelta.cli import options, output
@@ -13,6 +13,42 @@ if TYPE_CHECKING:
     from elldelta.schema.infer import Proposal
 
 _FAMILY = family("schema", "Describe the columns of a table: roles, domains, missing values.")
+
+
+@dataclass(frozen=True)
+class DomainOptions:
+    """What is known about the values of columns."""
+
+    bins: Annotated[
+        list[str] | None,
+        Doc(
+            "Bins for a number: income=width:10000, income=quantile:8 or income=edges:0,100,200; "
+            "code=values for one position per value. Repeatable."
+        ),
+    ] = None
+    widen: Annotated[
+        list[str] | None,
+        Doc(
+            "The ends of a column of numbers or dates, such as age=0..120, or age=no for what was seen. "
+            "By default numbers without a natural end are widened, so that other owners' records fit "
+            "in."
+        ),
+    ] = None
+    changes: Annotated[
+        str,
+        Doc(
+            "Quasi-identifiers that may change from one release to the next, separated by commas: plans "
+            "then also hold for people who move."
+        ),
+    ] = ""
+
+    def arguments(self) -> dict[str, Any]:
+        """What a proposal takes."""
+        return {
+            "bins": options.column_rules(self.bins, "--bins", "income=width:10000"),
+            "widen": options.column_rules(self.widen, "--widen", "age=0..120"),
+            "changes": options.names(self.changes),
+        }
 
 
 @command(
@@ -29,28 +65,7 @@ def _infer(
         Doc("The sensitive column, or several: disease,income. A composite column: disease+stage."),
     ],
     target: options.Output,
-    bins: Annotated[
-        list[str] | None,
-        Doc(
-            "Bins for a number: income=width:10000, income=quantile:8 or income=edges:0,100,200; "
-            "code=values for one position per value. Repeatable."
-        ),
-    ] = None,
-    widen: Annotated[
-        list[str] | None,
-        Doc(
-            "The ends of a column of numbers or dates, such as age=0..120, or age=no for what was seen. "
-            "By default numbers without a natural end are widened, so that other owners' records fit "
-            "in."
-        ),
-    ] = None,
-    changes: Annotated[
-        str,
-        Doc(
-            "Quasi-identifiers that may change from one release to the next, separated by commas: plans "
-            "then also hold for people who move."
-        ),
-    ] = "",
+    domains: DomainOptions,
     missing: options.Missing,
     hierarchy: options.Hierarchies = None,
     overwrite: options.Overwrite = False,
@@ -67,20 +82,16 @@ def _infer(
     source = tables.source(sources)
     check_writable(target, overwrite=overwrite)
     files = options.named_files(hierarchy, "--hierarchy")
-    rules = options.column_rules(bins, "--bins", "income=width:10000")
-    ends = options.column_rules(widen, "--widen", "age=0..120")
     hierarchies = read_hierarchies(files, replace(tables.format, separator=None))
     with tables.reading("Reading") as read, running(read["engine"]) as engine:
         proposal = propose(
             engine.open(source, tables.format),
             options.names(qi),
             [name for given in sensitive for name in options.names(given)],
-            bins=rules,
             hierarchies=hierarchies,
             na=missing.added,
             not_na=missing.spared,
-            widen=ends,
-            changes=options.names(changes),
+            **domains.arguments(),
             progress=read["progress"],
         )
     write_schema(proposal.schema, target, overwrite=overwrite)
