@@ -176,7 +176,7 @@ def reach_n(people, seen):
         report(people[name], place, records)
     people["hospital-a"].open(place)
     seen["a before"] = people["hospital-a"].words
-    seen["a bar before"] = people["hospital-a"].page.locator("#own-bar").get_attribute("value")
+    seen["a bar before"] = people["hospital-a"].page.locator("#records-bar").get_attribute("value")
     report(people["hospital-a"], place, RECORDS + 40)
     seen["a after"] = people["hospital-a"].words
     for name in ("university", "agency", "auditor"):
