@@ -12,7 +12,7 @@ import pytest
 from tests.switch import quick_or_all
 
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Shown, Values
+from elldelta.core.promises import Shown, Values, certify
 from elldelta.core.updates import Groups
 from elldelta.errors import RefusedError
 from elldelta.ledger import LedgerHeader, Revision, first_line, parse_chain, sealed_lines
@@ -145,9 +145,10 @@ class World:
                 groups = Groups(*(self.counted(each, len(rows)) for each in three))
             revision = Revision(groups, owner.state or "", self.digest())
         content = self.digest()
+        counts = self.counted({rows[own]: people for own, people in table.items()}, len(rows))
         return admit(
-            self.chain.snapshot(self.promises, owner.name, content),
-            Shown(self.counted({rows[own]: people for own, people in table.items()}, len(rows)), grouping),
+            self.chain.snapshot(self.chain.state(self.promises), owner.name, content),
+            certify(self.promises, Shown(counts, grouping)),
             owner=owner.name,
             content_digest=content,
             revision=revision,

@@ -46,7 +46,7 @@ def stage(folder, name, text="table"):
 
 def publish(path, shown, *, owner="A", number=1, staged=None, promises=PROMISES, **options):
     with OpenLedger.open(path, PLAN, promises) as ledger:
-        admission = ledger.check(shown, owner=owner, content_digest=content(number))
+        admission = ledger.check(certify(ledger.promises, shown), owner=owner, content_digest=content(number))
         return ledger.commit(admission, staged or {}, **options)
 
 
@@ -156,7 +156,9 @@ class TestAdmission:
             counts[0, 1] = 0
             shown = Shown.of(counts)
             assert certify(ledger.state.left(), shown).is_certified
-            entry = ledger.commit(ledger.check(shown, owner="B", content_digest=content(2)), {})
+            entry = ledger.commit(
+                ledger.check(certify(ledger.promises, shown), owner="B", content_digest=content(2)), {}
+            )
         assert entry.misses == ((0, 1),)
 
     @pytest.mark.parametrize("owner", ["", " A", "a\nb", "x" * 201])
@@ -166,8 +168,9 @@ class TestAdmission:
 
     def test_a_check_from_before_another_commit_is_not_committed(self, path):
         with OpenLedger.open(path, PLAN, PROMISES) as ledger:
-            old = ledger.check(without((0, 0)), owner="A", content_digest=content(1))
-            ledger.commit(ledger.check(without((0, 1)), owner="B", content_digest=content(2)), {})
+            old = ledger.check(certify(PROMISES, without((0, 0))), owner="A", content_digest=content(1))
+            other = certify(PROMISES, without((0, 1)))
+            ledger.commit(ledger.check(other, owner="B", content_digest=content(2)), {})
             with pytest.raises(InternalError, match="changed"):
                 ledger.commit(old, {})
         with pytest.raises(InternalError, match="closed"):
@@ -443,7 +446,8 @@ class TestRecovery:
         """A commit that stopped: a share of the line written, some files renamed."""
         staged = {**stage(tmp_path, "a.json", "manifest"), **stage(tmp_path, "a.csv")}
         with OpenLedger.open(path, PLAN, PROMISES) as ledger:
-            admission = ledger.check(without((0, 0), (0, 1)), owner="A", content_digest=content(7))
+            verdict = certify(PROMISES, without((0, 0), (0, 1)))
+            admission = ledger.check(verdict, owner="A", content_digest=content(7))
             Pending.of(path, ledger.chain.n_bytes, admission.entry.hash, staged, overwrite=False).write()
             line, _ = line_bytes(admission.entry.to_dict(), ledger.chain.head)
         with path.open("ab") as file:

@@ -73,10 +73,10 @@ def test_lines_number_values_of_all_columns_and_the_ledger_names_each(path):
 
 def test_a_table_with_more_records_in_one_column_is_refused(path):
     with OpenLedger.open(path, PLAN, PROMISES) as ledger:
-        snapshot = ledger.chain.snapshot(PROMISES, "A", "sha256:" + "2" * 64)
+        snapshot = ledger.chain.snapshot(ledger.state, "A", "sha256:" + "2" * 64)
         more = FULL + np.array([0, 0, 0, 0, 1, 0, 0])
         with pytest.raises(ParameterError, match="one value in every sensitive column"):
-            admit(snapshot, Shown.of(more), owner="A", content_digest="sha256:" + "2" * 64)
+            admit(snapshot, certify(PROMISES, Shown.of(more)), owner="A", content_digest="sha256:" + "2" * 64)
 
 
 def test_closeness_of_a_further_column_is_kept(path):
@@ -254,13 +254,13 @@ def test_what_is_left_as_promises_admits_the_same_releases(data, shapes, n_class
 def test_a_snapshot_of_several_columns_remembers_the_owner(path):
     publish(path, shows(), promises=PROMISES)
     chain = verify_ledger(path, plan_digest=PLAN, promises=PROMISES)
-    snapshot = chain.snapshot(PROMISES, "A", "sha256:" + "3" * 64)
+    snapshot = chain.snapshot(chain.state(PROMISES), "A", "sha256:" + "3" * 64)
     assert isinstance(snapshot, LedgerSnapshot)
     assert snapshot.last is not None
     with pytest.raises(RefusedError, match="has published under this plan before"):
         admit(
             snapshot,
-            Shown.of(FULL, Partition.single(2)),
+            certify(PROMISES, Shown.of(FULL, Partition.single(2))),
             owner="A",
             content_digest="sha256:" + "3" * 64,
         )
