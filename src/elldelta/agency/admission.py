@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.agency.linking import PlanReleases, as_published, check_linkage
-from elldelta.agency.series import known_update, withheld_by
 from elldelta.audit.overlay import Overlay
 from elldelta.audit.subtraction import SubtractedPair, Subtraction
 from elldelta.core.differencing import isolate
@@ -27,6 +26,7 @@ from elldelta.core.promises import Shown, certify
 from elldelta.errors import FileError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.ledger import (
+    Admission,
     LedgerHeader,
     LedgerSnapshot,
     admit,
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 
     from elldelta.agency.registration import ValidatedRelease
     from elldelta.core.differencing import Isolated
+    from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
-    from elldelta.ledger import Admission, LedgerChain, LedgerEntry
+    from elldelta.ledger import LedgerChain, LedgerEntry, Revision
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
 
@@ -171,18 +172,11 @@ def check_registration(
         _check_number(plan, state.n_releases)
     grouping, revision = grouping_from_merged(release.merged, plan.n_classes), release.revision
     if revision is not None and context.known is not None:
-        return known_update(context.known, revision, state)
-    is_living = revision is not None or chain.is_living or any(each.is_living for each in context.released)
-    if context.released and is_living:
-        raise RefusedError(
-            "Where a table is published again, all releases about these people are under one plan.",
-            found="Releases are registered under another plan, and what linking them with who came and went "
-            "shows is not bounded.",
-            remedy="Publish under the plan that the others use.",
-        )
+        return _known_update(context.known, revision, state)
+    _check_one_plan(context, is_update=revision is not None)
     left_out = np.zeros(grouping.n_classes, dtype=np.bool_)
     if revision is not None:
-        left_out[grouping.class_of[list(withheld_by(release, context.series))]] = True
+        left_out[grouping.class_of[list(_withheld_by(release, context.series))]] = True
     last = context.series[0].entry if context.series else None
     admission = admit(
         LedgerSnapshot(state, chain.n_lines, chain.head, context.known, last),
@@ -302,6 +296,63 @@ def _isolated(
     ell = max(2, plan.ells[place], item.plan.ells[place])
     groups = plan.schema.sensitives[place].value_groups
     return ell, isolate(*_side_by_side(item, plan, published, place, groups), below=ell)
+
+
+def _known_update(known: LedgerEntry, revision: Revision, state: LedgerState) -> Admission:
+    """The answer to an update whose content is registered: the same one again, or nothing has changed."""
+    if known.update is not None and known.update.state == revision.state:
+        return Admission(known, state, b"")
+    raise RefusedError(
+        "The release shows what one that you have registered shows.",
+        found="Its content has the same digest; nobody would see a difference.",
+        remedy="There is nothing to publish. Keep the state of your last release, and update it later.",
+    )
+
+
+def _withheld_by(release: ValidatedRelease, series: Sequence[Registered]) -> tuple[int, ...]:
+    """The base classes that an update withholds, after comparing it with what was last published.
+
+    A class shows what it showed when it was last published, or nothing; or those who stayed and those who
+    went are what it showed.
+
+    Raises:
+        RefusedError: It does not.
+    """
+    revision, last = release.revision, series[0].entry.update if series else None
+    if revision is None or revision.groups is None or last is None or last.state != revision.since:
+        return ()  # the first one; or it updates another one, which the ledger refuses
+    groups, old = revision.groups, series[0].grouping
+    new = grouping_from_merged(release.merged, old.class_of.size)
+    if new != old:
+        return ()  # other classes, which the ledger refuses
+    shown, is_open = np.zeros_like(release.counts), np.ones(new.n_classes, dtype=np.bool_)
+    for item in series:
+        is_here = is_open.copy()
+        is_here[new.class_of[list(item.entry.suppressed)]] = False
+        shown[is_here] = item.counts[is_here]
+        is_open &= ~is_here
+    changes, shows = groups.changes, release.counts.any(axis=1)
+    fits = np.where(changes[:, np.newaxis], groups.leavers + groups.stayers, release.counts) == shown
+    withheld = ~changes & ~shows & shown.any(axis=1)
+    if not (fits.all(axis=1) | withheld).all():
+        raise RefusedError(
+            "What came and went does not lead from your last release to this one.",
+            found=f"In {int((~fits.all(axis=1) & ~withheld).sum())} classes the numbers do not add up.",
+            remedy="Make the release again, with the state of your last registered release.",
+        )
+    return tuple(np.flatnonzero(withheld[new.class_of]).tolist())
+
+
+def _check_one_plan(context: AdmissionContext, *, is_update: bool) -> None:
+    """Refuses releases under several plans where a table is published again."""
+    is_living = is_update or context.chain.is_living or any(each.is_living for each in context.released)
+    if context.released and is_living:
+        raise RefusedError(
+            "Where a table is published again, all releases about these people are under one plan.",
+            found="Releases are registered under another plan, and what linking them with who came and went "
+            "shows is not bounded.",
+            remedy="Publish under the plan that the others use.",
+        )
 
 
 def _check_number(plan: Plan, n_admitted: int) -> None:

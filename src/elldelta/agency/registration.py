@@ -5,8 +5,12 @@ shows to everybody. Everything else follows from these and the plan, which it kn
 again that the owner's own machine has checked, as if the owner were its enemy.
 
 Errors tell whose fault it is: an `InputError` is a registration that is malformed or contradicts itself or
-the plan, a `RefusedError` is an honest answer of no. Whether a release may join those that were admitted
-before is decided in `elldelta.agency.admission`.
+the plan, a `RefusedError` is an honest answer of no.
+
+Of a table that is published again the state, which says who is in the table, stays with the owner. The agency
+gets its digest, and how many records came and went in each class. Who stayed follows from these numbers.
+
+Whether a release may join those that were admitted before is decided in `elldelta.agency.admission`.
 """
 
 from __future__ import annotations
@@ -18,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta.agency.linking import as_published
-from elldelta.agency.series import changes_of, revision_of
 from elldelta.core.distribution import frozen
 from elldelta.core.partition import grouping_from_merged, merged_classes
+from elldelta.core.updates import Groups
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, changed, is_digest, json_object, seal, unsealed_record
 from elldelta.ledger import Cells, Revision, UpdateSummary, check_updatable, read_update_summary
@@ -239,6 +243,44 @@ def validate_registration(plan: Plan, registration: Registration, *, owner: str)
             )
         check_updatable(plan)
     return ValidatedRelease(registration.content_digest, registration.merged, counts, revision)
+
+
+def revision_of(update: UpdateSummary | None, counts: NDArray[np.int64]) -> Revision | None:
+    """What a registration says has changed; None for a release that stands by itself.
+
+    Args:
+        update: What is told of the update.
+        counts: What the published classes show, numbered by their first base class.
+
+    Raises:
+        FileError: More came than the release shows.
+    """
+    if update is None:
+        return None
+    groups = None
+    if update.since is not None:
+        came, went = update.came.table(*counts.shape), update.went.table(*counts.shape)
+        groups = Groups(came, went, counts - came)
+        groups = groups.only(groups.changes)
+        if (groups.stayers < 0).any():
+            raise FileError(
+                "The registration contradicts itself.",
+                found="More have come than the release shows.",
+                remedy="Make the registration again, with the state that was written with the release.",
+            )
+    return Revision(groups, update.since or "", update.state)
+
+
+def changes_of(revision: Revision) -> dict[str, int]:
+    """How much of a table has changed since it was last published; empty the first time."""
+    groups = revision.groups
+    if groups is None:
+        return {}
+    return {
+        "classes_changed": int(groups.changes.sum()),
+        "records_joined": int(groups.joiners.sum()),
+        "records_left": int(groups.leavers.sum()),
+    }
 
 
 def _is_described(revision: Revision, description: Mapping[str, object]) -> bool:

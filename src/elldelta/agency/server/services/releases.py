@@ -20,8 +20,7 @@ from sqlalchemy import delete, func, select
 
 from elldelta.agency.admission import AdmissionContext, check_registration, grouping_digest
 from elldelta.agency.receipt import sign_admission
-from elldelta.agency.registration import Registration, validate_registration
-from elldelta.agency.series import changes_of
+from elldelta.agency.registration import Registration, changes_of, validate_registration
 from elldelta.agency.server.errors import ConflictError, required
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.services.ledger import (
