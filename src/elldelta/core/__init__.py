@@ -7,5 +7,5 @@ The core sees count tables and distributions, never records. One concept per mod
 * `diversity`, `linkage`, `exposure`: what a table shows, what several tables show together
 * `sample_size`, `occupancy`, `accountant`: records to wait for, and what releases promise after linkage
 * `generalize`: from P to a partition
-* `certificate`, `closeness`, `moving`, `ledger_state`: what an owner may publish
+* `promises`, `closeness`, `moving`, `ledger_state`: what an owner may publish
 """

@@ -272,7 +272,7 @@ class LedgerState:
 
     def admits(self, shown: Shown) -> bool:
         """Whether every promise would still be kept with one more release (Theorems F, G, H and I)."""
-        return not any(own.any() for own in self.violations(shown))
+        return not any(violation.any() for violation in self.violations(shown))
 
     def admit(self, shown: Shown) -> LedgerState:
         """The state with one more release; this one stays as it is.

@@ -428,7 +428,7 @@ class Verdict:
     @cached_property
     def fails(self) -> NDArray[np.bool_]:
         """Whether a base class breaks a promise, one per base class."""
-        return frozen(np.any([own > 0 for own in self.violations], axis=0), np.bool_)
+        return frozen(np.any([violation > 0 for violation in self.violations], axis=0), np.bool_)
 
     @cached_property
     def failing_groups(self) -> NDArray[np.bool_]:
@@ -446,9 +446,9 @@ class Verdict:
     def reasons(self) -> tuple[str, ...]:
         """Which promises are broken, and by how many base classes; no values."""
         return tuple(
-            promise.words(own)
-            for promise, own in zip(self.promises, self.violations, strict=True)
-            if own.any()
+            promise.words(violation)
+            for promise, violation in zip(self.promises, self.violations, strict=True)
+            if violation.any()
         )
 
 

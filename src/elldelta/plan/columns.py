@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.checks import check_ell
 from elldelta.core.promises import Values
 from elldelta.errors import ParameterError
 from elldelta.files import fields_of
@@ -70,8 +71,6 @@ class ColumnPlan:
 
     def check(self, n_classes: int, column: Column) -> None:
         """Refuses what does not fit the classes of a plan and the values of its column."""
-        from elldelta.core.checks import check_ell
-
         check_ell(self.ell, column.n_groups)
         values = self.witness_arrays[1]
         lengths = [len(values) for values in self.witnesses]

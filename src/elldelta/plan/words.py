@@ -32,7 +32,7 @@ DO_NOT_SHARE = (
 def promise_of(plan: Plan) -> str:
     """What a plan promises."""
     columns = zip(plan.columns, plan.schema.sensitives, strict=True)
-    sentences = [sentence for own in columns for sentence in _sentences(plan, *own)]
+    sentences = [sentence for pair in columns for sentence in _sentences(plan, *pair)]
     if plan.is_certified and plan.k > max(plan.ells) * plan.min_records:
         sentences.append(f"No published class holds fewer than {plan.k} records.")
     return " ".join((*sentences, *(_chances_of_passing(plan) if plan.is_certified else ())))
