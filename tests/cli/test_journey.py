@@ -36,7 +36,7 @@ ADULT = ROOT.parent / "shared" / "data" / "adult.csv"
 needs_adult = pytest.mark.skipif(not ADULT.exists(), reason="../shared/data/adult.csv is not there")
 
 PLAN_KEYS = {
-    "classes", "records", "ell", "delta", "releases", "failure_upper", "kind", "digest",
+    "classes", "records", "columns", "delta", "releases", "failure_upper", "kind", "digest",
 }  # fmt: skip
 AUDIT_KEYS = {
     "releases", "ell", "diversity_min", "classes_linked", "share_below", "share_exposed", "histogram",
@@ -164,7 +164,7 @@ def test_a_plan_keeps_its_word(elldelta, story, tmp_path, kind, way):
         "-o", target, "--json",
     ).json  # fmt: skip
     assert set(made) >= PLAN_KEYS
-    assert (made["ell"], made["delta"], made["releases"], made["kind"]) == (3, 0.02, 2, kind)
+    assert (made["columns"][0]["ell"], made["delta"], made["releases"], made["kind"]) == (3, 0.02, 2, kind)
     assert 0 < made["failure_upper"] <= 2 * 0.02
     plan = document(target)
     assert plan["digest"] == made["digest"]
