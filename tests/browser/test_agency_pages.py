@@ -376,11 +376,11 @@ def test_more_settings_are_opened_and_filled_in_by_keyboard_on_a_phone(story, se
         assert not page.locator("#min_records").is_visible()
         tab_to(page, "More settings")
         page.keyboard.press("Enter")
-        for name, value in (("delta", "0.02"), ("min_records", "2")):
+        for name, value in (("delta", "0.02"), ("merge_risk", ""), ("min_records", "2")):
             tab_to(page, name)
-            page.keyboard.press("Control+A")
-            page.keyboard.type(value)
-        tab_to(page, "merge_risk")
+            if value:
+                page.keyboard.press("Control+A")
+                page.keyboard.type(value)
         measured = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
         assert measured[0] <= measured[1] == 320
         tab_to(page, "File the request")
