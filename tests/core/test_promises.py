@@ -8,7 +8,7 @@ from tests.oracles import certificate as oracle
 
 from elldelta.core.partition import Partition
 from elldelta.core.promises import Close, Shown, Size, Values, certify
-from elldelta.errors import DistributionError, ParameterError
+from elldelta.errors import DistributionError, ParameterError, counted
 
 
 @st.composite
@@ -97,7 +97,7 @@ def test_a_published_class_holds_k_records_or_none(data):
     assert certificate.fails.tolist() == (certify([values], shown).fails | is_small).tolist()
     small = [reason for reason in certificate.reasons if f"fewer than {k} records" in reason]
     n_classes = len(witnesses)
-    expected = f"{sum(is_small)} of {n_classes} classes hold fewer than {k} records"
+    expected = f"Fewer than {k} records in {sum(is_small)} of {counted(n_classes, 'class', 'classes')}."
     assert small == ([expected] if any(is_small) else [])
 
 
@@ -118,7 +118,7 @@ def test_a_class_of_one_record_is_refused_where_only_closeness_is_promised():
     assert certify([near, Size(1, near.values)], shown).is_certified
     refused = certify([near, Size(10, near.values)], shown)
     assert refused.fails.tolist() == [False, True]
-    assert refused.reasons == ("1 of 2 classes hold fewer than 10 records",)
+    assert refused.reasons == ("Fewer than 10 records in 1 of 2 classes.",)
     with pytest.raises(ParameterError, match="fewest records of a class, k, must be"):
         Size(0, near.values)
 
@@ -129,8 +129,8 @@ def test_columns_of_one_release_hold_the_same_records():
     size = Size(5, one.values)
     verdict = certify([one, other, size], Shown.of([[2, 2, 0, 4]]))
     assert verdict.reasons == (
-        "1 of 1 classes show too few values of 'other'",
-        "1 of 1 classes hold fewer than 5 records",
+        "Too few values of 'other' in 1 of 1 class.",
+        "Fewer than 5 records in 1 of 1 class.",
     )
     assert certify([one, other, size], Shown.of([[2, 3, 1, 4]])).is_certified
     with pytest.raises(ParameterError, match="one value in every sensitive column"):
@@ -191,7 +191,7 @@ def test_everything_is_frozen():
 def test_a_verdict_says_how_much_fails():
     promise = Values.from_lists([[0, 1, 2], [0, 1, 2]], 3, ell=3, releases=1, column="disease")
     certificate = certify([promise], Shown.of([[1, 1, 1], [4, 0, 0]]))
-    assert certificate.reasons == ("1 of 2 classes show too few values of 'disease'",)
+    assert certificate.reasons == ("Too few values of 'disease' in 1 of 2 classes.",)
     good = certify([promise], Shown.of([[1, 1, 1], [0, 0, 0]]))
     assert good.is_certified
     assert good.reasons == ()

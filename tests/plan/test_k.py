@@ -136,7 +136,7 @@ def test_the_largest_ell_of_several_columns_implies_it_for_all(two):
     counts = np.zeros((made.n_classes, 9), dtype=np.int64)
     counts[0] = [2, 2, 1, 1, 1, 1, 3, 3, 2]  # eight records of all values
     verdict = certify(made.promises, Shown.of(counts))
-    assert verdict.reasons == (f"1 of {made.n_classes} classes hold fewer than {K} records",)
+    assert verdict.reasons == (f"Fewer than {K} records in 1 of {made.n_classes} classes.",)
 
 
 def test_k_is_for_certified_plans(one):

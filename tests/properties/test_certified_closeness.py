@@ -163,5 +163,5 @@ def test_broken_variants_are_found_out(broken):
 def test_what_cannot_pass_says_why():
     references = np.array([[9, 1], [1, 9]])
     verdict = certify(promises_for(references, Fraction(1, 5)), Shown.of([[50, 50], [10, 90]]))
-    assert verdict.reasons == ("1 of 2 classes are more than 0.1 away from the reference of 'sensitive'",)
+    assert verdict.reasons == ("More than 0.1 away from the reference of 'sensitive' in 1 of 2 classes.",)
     assert verdict.fails.tolist() == [True, False]

@@ -63,7 +63,7 @@ def decoys(plan, announced, key=KEY):
 def test_a_ward_whose_people_share_a_value_is_refused_and_no_way_out_is_offered():
     with pytest.raises(RefusedError) as refusal:
         ed.release(SHARED, FIXED)
-    assert refusal.value.found == "1 of 2 classes show too few values of 'disease'."
+    assert refusal.value.found == "Too few values of 'disease' in 1 of 2 classes."
     assert "announced beforehand" in refusal.value.remedy
     assert not any(word in str(refusal.value) for word in ("v10", "B", "merge", "another plan", "leave"))
     assert ed.release(APART, FIXED).manifest.classes_published == 2
@@ -128,7 +128,7 @@ def test_fewer_records_than_k_do_not_pass():
     few = replace(FIXED, k=3)
     with pytest.raises(RefusedError) as refusal:
         ed.release(APART, few)
-    assert refusal.value.found == "1 of 2 classes hold fewer than 3 records."
+    assert refusal.value.found == "Fewer than 3 records in 1 of 2 classes."
     assert ed.release(APART, few, leave_out=True).manifest.records_left_out == 2
     moves = replace(MOVING, k=3)
     for name in ("a", "b", "c"):

@@ -24,17 +24,16 @@ import numpy as np
 
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.distribution import frozen
+from elldelta.core.partition import max_over_range, union_over_range
 from elldelta.core.promises import (
     LATER,
     Close,
     Shown,
     Values,
     certify,
-    max_over_range,
-    union_over_range,
 )
 from elldelta.core.updates import NO_SERIES, Series, Update
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import ParameterError, RefusedError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -284,7 +283,7 @@ class LedgerState:
         if reasons:
             raise RefusedError(
                 "Together with the releases in the ledger this one would break what the plan promises.",
-                found=f"{', '.join(reasons)}, after {self.n_releases:,} admitted releases.",
+                found=f"{' '.join(reasons)} The ledger holds {counted(self.n_releases, 'release')}.",
                 remedy=LATER,
             )
         return replace(
@@ -308,7 +307,7 @@ class LedgerState:
         if reasons:
             raise RefusedError(
                 "Whoever knows when people came and went would be left with fewer values than are promised.",
-                found=f"{', '.join(reasons)}.",
+                found=" ".join(reasons),
                 remedy="Publish these classes as they were last published, or leave them out.",
             )
         return state

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_ell, check_p, check_whole
-from elldelta.core.distribution import sum_by_group
+from elldelta.core.distribution import frozen, sum_by_group
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -211,3 +211,35 @@ def greedy(distribution: JointDistribution, ell: int, p: float) -> Partition:
     # No class closed although p <= p_ell: only rounding of the sums can do that, and Q is admissible.
     starts = np.concatenate(([0], ends[:-1])) if ends.size else np.zeros(1, dtype=np.intp)
     return Partition.from_starts(starts, n_rows)
+
+
+def union_over_range(missed: NDArray[np.bool_], ranges: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """Per base class what is missed in any class that people there may move to; None: they do not move."""
+    if ranges is None:
+        return missed
+    union = np.zeros((int(ranges.max()) + 1, missed.shape[1]), dtype=np.bool_)
+    np.logical_or.at(union, ranges, missed)
+    return union[ranges]
+
+
+def max_over_range(numbers: NDArray[np.int64], ranges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Per base class the largest number of any class that people there may move to."""
+    largest = np.zeros(int(ranges.max()) + 1, dtype=np.int64)
+    np.maximum.at(largest, ranges, numbers)
+    return largest[ranges]
+
+
+def checked_ranges(
+    ranges: NDArray[np.int64], witnesses: NDArray[np.bool_], allowances: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Returns the classes among which people move, or refuses what these do not have in common."""
+    numbers: NDArray[np.int64] = frozen(ranges, np.int64, copy=True)
+    if numbers.shape == allowances.shape and numbers.min() >= 0:
+        _, first, number = np.unique(numbers, return_index=True, return_inverse=True)
+        example = first[number]
+        if (witnesses == witnesses[example]).all() and (allowances == allowances[example]).all():
+            return numbers
+    raise ParameterError(
+        "Classes among which people move must have their witnesses and their allowance in common.",
+        found="They have not, or it is not said which classes these are.",
+    )

@@ -35,8 +35,8 @@ from elldelta.core.closeness import (
 )
 from elldelta.core.distribution import frozen
 from elldelta.core.diversity import as_count_table
-from elldelta.core.partition import Partition, sum_by_class
-from elldelta.errors import ParameterError
+from elldelta.core.partition import Partition, checked_ranges, max_over_range, sum_by_class
+from elldelta.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,7 +138,7 @@ class Promise(Protocol):
         """What the next release must keep so that both together keep it; may ask for more than that."""
 
     def words(self, violation: NDArray[Any]) -> str:
-        """How many classes break it, without a value of anybody."""
+        """A sentence: how many classes break it, without a value of anybody."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,7 @@ class Values:
                 remedy="Use the allowances of the plan.",
             )
         if self.ranges is not None:
-            object.__setattr__(self, "ranges", _checked_ranges(self.ranges, witnesses, allowances))
+            object.__setattr__(self, "ranges", checked_ranges(self.ranges, witnesses, allowances))
         object.__setattr__(self, "witnesses", witnesses)
         object.__setattr__(self, "allowances", allowances)
         object.__setattr__(self, "ell", ell)
@@ -282,7 +282,7 @@ class Values:
 
     def words(self, violation: NDArray[Any]) -> str:
         """How many classes break it."""
-        return f"{_classes(violation)} show too few values of {self.column!r}"
+        return f"Too few values of {self.column!r} in {_classes(violation)}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,10 +374,8 @@ class Close:
 
     def words(self, violation: NDArray[Any]) -> str:
         """How many classes break it."""
-        return (
-            f"{_classes(violation)} are more than {float(self.allowed):.3g} away from the reference of "
-            f"{self.column!r}"
-        )
+        limit = f"{float(self.allowed):.3g}"
+        return f"More than {limit} away from the reference of {self.column!r} in {_classes(violation)}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,7 +406,7 @@ class Size:
 
     def words(self, violation: NDArray[Any]) -> str:
         """How many classes break it."""
-        return f"{_classes(violation)} hold fewer than {self.k} records"
+        return f"Fewer than {self.k} records in {_classes(violation)}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,37 +494,5 @@ def missed_witnesses(promises: Sequence[Promise], shown: Shown) -> NDArray[np.bo
     return frozen(missed, np.bool_)
 
 
-def union_over_range(missed: NDArray[np.bool_], ranges: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Per base class what is missed in any class that people there may move to; None: they do not move."""
-    if ranges is None:
-        return missed
-    union = np.zeros((int(ranges.max()) + 1, missed.shape[1]), dtype=np.bool_)
-    np.logical_or.at(union, ranges, missed)
-    return union[ranges]
-
-
-def max_over_range(numbers: NDArray[np.int64], ranges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Per base class the largest number of any class that people there may move to."""
-    largest = np.zeros(int(ranges.max()) + 1, dtype=np.int64)
-    np.maximum.at(largest, ranges, numbers)
-    return largest[ranges]
-
-
-def _checked_ranges(
-    ranges: NDArray[np.int64], witnesses: NDArray[np.bool_], allowances: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Returns the classes among which people move, or refuses what these do not have in common."""
-    numbers: NDArray[np.int64] = frozen(ranges, np.int64, copy=True)
-    if numbers.shape == allowances.shape and numbers.min() >= 0:
-        _, first, number = np.unique(numbers, return_index=True, return_inverse=True)
-        example = first[number]
-        if (witnesses == witnesses[example]).all() and (allowances == allowances[example]).all():
-            return numbers
-    raise ParameterError(
-        "Classes among which people move must have their witnesses and their allowance in common.",
-        found="They have not, or it is not said which classes these are.",
-    )
-
-
 def _classes(violation: NDArray[Any]) -> str:
-    return f"{int((violation > 0).sum()):,} of {violation.size:,} classes"
+    return f"{int((violation > 0).sum()):,} of {counted(violation.size, 'class', 'classes')}"

@@ -18,7 +18,7 @@ from elldelta.core.distribution import frozen
 from elldelta.core.moving import decoy_heights, move_up
 from elldelta.core.partition import Partition
 from elldelta.core.promises import LATER, Close, Shown, certify
-from elldelta.errors import InternalError, ParameterError, RefusedError
+from elldelta.errors import InternalError, ParameterError, RefusedError, counted
 from elldelta.plan.classes import Boxes, Classes, Merged, class_labels
 from elldelta.release.content import content_digest, diversities_by_column, released_values
 
@@ -311,8 +311,9 @@ def _as_planned(records: RecordsByClass, plan: Plan) -> Publishable:
     _require_records(records.accounting, plan)
     made = Publishable(plan.schema, plan.classes, plan.labels, records.counts, records.accounting)
     diversities = diversities_by_column(made.schema, made.counts)
+    classes = counted(plan.n_classes, "class", "classes")
     below = [
-        f"{n_below:,} of {plan.n_classes:,} classes show fewer than {ell} values of {name!r}"
+        f"Fewer than {ell} values of {name!r} in {n_below:,} of {classes}."
         for name, ell, found in zip(plan.schema.sensitive_names, plan.ells, diversities, strict=True)
         if (n_below := int(((found > 0) & (found < ell)).sum()))
     ]
@@ -328,7 +329,7 @@ def _refused(problem: str, reasons: Sequence[str]) -> RefusedError:
 
     It offers no quick way out: any would tell that this attempt failed.
     """
-    return RefusedError(problem, found=f"{', '.join(reasons)}.", remedy=LATER)
+    return RefusedError(problem, found=" ".join(reasons), remedy=LATER)
 
 
 def _require_records(account: Accounting, plan: Plan) -> None:

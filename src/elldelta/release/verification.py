@@ -255,7 +255,7 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
             f"The release {name} does not pass the certificate of its plan."
             if plan.is_certified
             else f"The release {name} does not keep what its plan promises of every class.",
-            f"{', '.join(verdict.reasons)}.",
+            " ".join(verdict.reasons),
         )
 
 
