@@ -95,7 +95,7 @@ def test_a_published_class_holds_k_records_or_none(data):
     is_small = [0 < size < k for size in sizes]
     assert (certificate.violations[1] > 0).tolist() == is_small
     assert certificate.fails.tolist() == (certify([values], shown).fails | is_small).tolist()
-    small = [reason for reason in certificate.reasons if f"fewer than {k} records" in reason]
+    small = [reason for reason in certificate.reasons if f"Fewer than {k} records" in reason]
     n_classes = len(witnesses)
     expected = f"Fewer than {k} records in {sum(is_small)} of {counted(n_classes, 'class', 'classes')}."
     assert small == ([expected] if any(is_small) else [])
