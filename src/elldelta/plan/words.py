@@ -12,6 +12,8 @@ from elldelta.plan.closeness import Closeness
 from elldelta.plan.columns import APART
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from elldelta.parameters import Movers
     from elldelta.plan.columns import ColumnPlan
     from elldelta.plan.plan import Plan
@@ -195,7 +197,7 @@ def _who_moves(schema: Schema, movers: Movers | None) -> str:
     return (
         ", whatever changes about them in between,"
         if movers == "any"
-        else f", also if {', '.join(map(repr, schema.changing))} changes in between,"
+        else f", also if {_named(schema.changing)} change{_s(schema.changing)} in between,"
     )
 
 
@@ -209,7 +211,17 @@ def about_changes(schema: Schema, movers: Movers | None) -> str:
             "their class. Declare columns that change ('changes = true' in the schema)."
         )
     same = [name for name in schema.names if name not in schema.changing]
-    rest = (
-        f"; {', '.join(map(repr, same))} stays the same for everybody in all linked releases" if same else ""
-    )
-    return f"Of the quasi-identifiers of a person only {', '.join(map(repr, schema.changing))} changes{rest}."
+    rest = f"; {_named(same)} stay{_s(same)} the same for everybody in all linked releases" if same else ""
+    changing = f"{_named(schema.changing)} change{_s(schema.changing)}"
+    return f"Of the quasi-identifiers of a person only {changing}{rest}."
+
+
+def _named(columns: Sequence[str]) -> str:
+    """Columns by name, as a sentence lists them."""
+    *most, last = map(repr, columns)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _s(columns: Sequence[str]) -> str:
+    """The end of a verb after the names of columns."""
+    return "s" if len(columns) == 1 else ""
