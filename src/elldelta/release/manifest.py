@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from elldelta._version import __version__
 from elldelta.core.partition import merged_classes
-from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.errors import ElldeltaError, ParameterError, counted
 from elldelta.files import MisfitError, changed, fields_of, is_digest, read_json, record_from, seal, unseal
 from elldelta.plan.classes import Boxes, Classes, class_labels, classes_from_dict, grouping_of
 from elldelta.plan.closeness import ClosenessShown
@@ -209,18 +209,17 @@ class Manifest:
         lost = self.records_suppressed + self.records_quarantined
         # Who has left a table that lives may still be shown: these are no part of what was read.
         read = f" of {self.records_read:,}" if self.update is None else ""
-        sentences = [
-            f"Released {self.records_released:,}{read} records in {self.classes_published:,} classes."
-        ]
+        classes = counted(self.classes_published, "class", "classes")
+        sentences = [f"Released {self.records_released:,}{read} records in {classes}."]
         if self.diversity is None:
             sentences.append("No class has a record.")
         elif self.closeness is None or self.ell > 1:
             sentences.append(
-                f"Every class shows at least {self.diversity} values; {self.ell} were promised."
+                f"Every class shows at least {counted(self.diversity, 'value')}; {self.ell} were promised."
                 + (" A missing value counts as one." if self.schema.sensitive.has_missing else "")
             )
         sentences += [
-            f"Of {unit['column']!r} every class shows at least {unit['diversity']} values; "
+            f"Of {unit['column']!r} every class shows at least {counted(unit['diversity'] or 0, 'value')}; "
             f"{unit['ell']} were promised. Which values of two columns are one person's is not told."
             for unit in self.also
         ]
@@ -237,7 +236,7 @@ class Manifest:
         if self.update is not None and "classes_changed" in self.update:
             sentences += _updated(self.update)
         if is_certified and self.ledger is None:
-            others = f"beside {self.releases - 1} other release{'s' * (self.releases > 2)} of this plan"
+            others = f"beside {counted(self.releases - 1, 'other release')} of this plan"
             sentences.append(f"Certified: safe to publish {others if self.releases > 1 else 'by itself'}.")
         elif is_certified and self.ledger is not None:
             again = "" if self.update is None else " It may be published again, with the state."
