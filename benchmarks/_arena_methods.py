@@ -165,7 +165,7 @@ def as_planned(made, records, state, rng, **how):
     """The plan's classes as they are."""
     left = () if state is None else state.left()
     release = publishable(records, made, promises_left=left, **how)
-    state = None if state is None else state.admit(release.shown)
+    state = None if state is None else state.admit(release.certificate.shown)
     return release.classes, release.counts, state
 
 

@@ -90,7 +90,7 @@ def test_other_missing_files(refuses, story, out, tmp_path):
         ("estimate", story.past, "--schema", missing, "-o", out / "model.parquet"),
         ("model", "show", missing),
         ("model", "merge", story.model, missing, "-o", out / "model.parquet"),
-        ("frontier", missing, "--ell", "3"),
+        ("frontier", missing, "--ell", "3", "--releases", "2"),
         ("plan", missing, *SMALL_PLAN, "-o", out / "plan.json"),
         ("release", story.owner_a, "--plan", missing, "-o", out / "release.parquet"),
         ("verify", missing.with_suffix(".parquet"), "--plan", story.plan),

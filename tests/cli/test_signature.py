@@ -66,7 +66,7 @@ def test_a_private_key_that_others_can_read_does_not_sign(elldelta, plan, keys):
 
 def another_ell(plan):
     document = json.loads(plan.read_bytes())
-    document["ell"] += 1
+    document["columns"][0]["ell"] += 1
     plan.write_text(json.dumps(document))
 
 

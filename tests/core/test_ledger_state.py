@@ -56,7 +56,7 @@ def test_a_refusal_changes_nothing_and_counts_the_classes():
     with pytest.raises(RefusedError, match="would break what the plan promises") as refusal:
         state.admit(again)
     assert "Too few values of 'disease' in 2 of 3 classes." in refusal.value.found
-    assert "1 admitted" in refusal.value.found
+    assert "holds 1 release." in refusal.value.found
     assert state.violations(again)[0].tolist() == [1, 1, 0]
     assert state.rooms[0].tolist() == [0, 1, 1]
     assert state.n_releases == 1

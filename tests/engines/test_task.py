@@ -93,7 +93,7 @@ def test_an_action_that_does_not_stop_is_left_to_itself():
     wishes = []
     task = Task(free.wait)
     with interrupt_after(0.2), pytest.raises(KeyboardInterrupt):
-        task.run(lambda: wishes.append(1), patience=3)
+        task.run(lambda: wishes.append(1), max_stop_attempts=3)
     assert len(wishes) == 3
     assert task.is_running
     free.set()

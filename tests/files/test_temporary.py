@@ -17,7 +17,8 @@ import os, signal, sys
 from elldelta.engines import connect
 from elldelta.files import AtomicFiles
 engine = connect("duckdb")
-with AtomicFiles(place=print) as files:  # a ledger places them, once they are whole
+with AtomicFiles() as files:
+    files.place = print  # a ledger places them, once they are whole
     files.stage(os.path.join(sys.argv[1], "release.csv")).write_text("a record")
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -61,7 +62,8 @@ def test_what_a_journal_knows_has_a_name_that_is_never_removed(tmp_path):
         assert temporary.read_text() == "a record"
         temporary.replace(files[temporary])
 
-    with AtomicFiles(place=place) as files:
+    with AtomicFiles() as files:
+        files.place = place
         files.stage(tmp_path / "release.csv").write_text("a record")
     assert (tmp_path / "release.csv").read_text() == "a record"
 

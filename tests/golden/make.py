@@ -38,7 +38,7 @@ estimate past.csv --schema several.toml --person patient_id -o several.parquet
 plan several.parquet --ell disease=3,gender=2 --releases 2 --records 700 -o several.json
 release owner_a.csv --plan several.json --person patient_id --leave-out -o several.csv
 plan model.parquet --ell 3 --releases 2 --records 700 --kind probabilistic -o probabilistic.json
-plan model.parquet --ell 3 --beta 0.5 --kind paper -o paper.json
+plan model.parquet --ell 3 --releases 2 --beta 0.5 --kind paper -o paper.json
 plan model.parquet --ell 3 --owners 3 --records 700 -o owners.json
 plan model.parquet --ell 3 --releases 2 --records 700 --merge-risk 0.2 -o moving.json
 release owner_a.csv --plan moving.json --key agency-key.pem --announced first -o moving.csv

@@ -246,7 +246,7 @@ def test_a_class_of_one_person_is_not_published_alone():
         alone = pd.concat([owner, pd.DataFrame({"ward": ["B"], "test": [result]})], ignore_index=True)
         with pytest.raises(RefusedError) as refusal:
             ed.release(alone, made)
-        assert "fewer than 10 records" in str(refusal.value)
+        assert "Fewer than 10 records" in str(refusal.value)
     assert ed.release(owner, made).manifest.records_released == 1000
 
 

@@ -67,7 +67,7 @@ WISHES = [
 
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 def test_every_number_of_a_plan_from_counts_is_on_a_rung(model, wish):
-    plan = ed.plan(model, **{"records": 5000} | wish)
+    plan = ed.plan(model, **{"releases": 1, "records": 5000} | wish)
     assert Plan.from_dict(plan.to_dict()) == plan
     [column] = plan.columns
     near = column.closeness
@@ -88,7 +88,7 @@ def test_every_number_of_a_plan_from_counts_is_on_a_rung(model, wish):
 @pytest.mark.parametrize("wish", WISHES[:7], ids=str)
 def test_the_failure_of_a_certified_plan_is_that_of_the_true_counts(model, wish):
     """Computed again from these, it is what the plan says, in three digits; from what is told, more."""
-    plan = ed.plan(model, **{"records": 5000} | wish)
+    plan = ed.plan(model, **{"releases": 1, "records": 5000} | wish)
     found = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes) / model.n_records
     [column] = plan.columns
     cells = tuple(tuple(found[row, list(values)].tolist()) for row, values in enumerate(column.witnesses))

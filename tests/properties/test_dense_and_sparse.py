@@ -61,7 +61,7 @@ def same_plan(one, other):
     assert one.failure_upper == other.failure_upper
     assert one.n_records == other.n_records
     assert one.class_failures_upper.tolist() == other.class_failures_upper.tolist()
-    assert one.columns[0].witnesses == other.columns[0].witnesses
+    assert one.witnesses == other.witnesses
 
 
 @pytest.mark.parametrize("seed", SEEDS)

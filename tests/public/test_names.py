@@ -68,7 +68,7 @@ def test_the_story_and_everything_beside_it(tmp_path):
     assert points.rows[1].classes["certified"] == plan.n_classes
     assert 0 < plan.utility(model).ncp < 1
     unchecked = ed.plan(model, ell=3, releases=2, records=2500, delta=0.01, kind="probabilistic")
-    failures = ed.compose([(unchecked, 2)]).profile.failures_upper
+    failures = ed.compose([(unchecked, 2)]).columns[0].profile.failures_upper
     assert failures[2] <= unchecked.failure_upper * (1 + 1e-9)
     first = ed.release(past, plan, name="first")
     second = ed.release(

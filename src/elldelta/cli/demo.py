@@ -262,9 +262,9 @@ def mondrian(
     while stack:
         rows, low, high = stack.pop()
         for attribute in np.argsort(-(high - low) / np.maximum(np.array(sizes) - 1, 1), kind="stable"):
-            values = positions[rows, attribute]
-            cut = int(np.median(values))
-            left = values <= cut
+            along = positions[rows, attribute]
+            cut = int(np.median(along))
+            left = along <= cut
             halves = (rows[left], rows[~left])
             if cut < high[attribute] and all(np.unique(values[half]).size >= ell for half in halves):
                 upper, lower = high.copy(), low.copy()

@@ -34,7 +34,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded", **OWN}
 def is_error_of_ours(answer):
     """Below 500, in the one shape, with every header."""
     assert 400 <= answer.status_code < 500, (answer.status_code, answer.text[:200])
-    assert set(answer.json()["error"]) == {"problem", "found", "remedy"}
+    assert set(answer.json()["error"]) == {"problem", "found", "remedy", "parameter"}
     assert set(map(str.lower, HEADERS)) <= set(answer.headers)
     return True
 
