@@ -8,7 +8,8 @@ from tests.core.test_promises import plans, releases, shown_of
 from tests.oracles import certificate as oracle
 
 from elldelta.core.ledger_state import LedgerState, LinkedValues, Missed
-from elldelta.core.promises import Shown, Values, certify, missed_witnesses
+from elldelta.core.promises import Shown, Values, certify
+from elldelta.core.updates import missed_witnesses
 from elldelta.errors import ParameterError, RefusedError
 
 

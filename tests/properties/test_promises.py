@@ -13,8 +13,8 @@ from tests.oracles import promises as oracle
 
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Close, Shown, Size, Values, certify, missed_witnesses
-from elldelta.core.updates import Groups
+from elldelta.core.promises import Close, Shown, Size, Values, certify
+from elldelta.core.updates import Groups, missed_witnesses
 from elldelta.errors import RefusedError
 
 

@@ -272,6 +272,14 @@ def test_what_several_columns_do_not_go_with_is_refused(past):
         ed.release(past.iloc[:100], probabilistic)
 
 
+def test_a_probabilistic_plan_of_several_columns_is_released_and_verified(past, tmp_path):
+    model = ed.estimate(past, Schema.infer(past, ["age", "sex"], ["disease", "income"]))
+    plan = ed.plan(model, ell=3, releases=1, records=2500, kind="probabilistic")
+    made = ed.release(past, plan, to=tmp_path / "release.parquet")
+    assert made.manifest.records_released == len(past)
+    assert ed.verify(made, plan).classes == made.manifest.classes_published
+
+
 def test_a_ledger_takes_releases_that_fit_in_every_column_and_leave_their_promises(plan, tmp_path):
     """More releases than the plan is for; what the ledger has no room for is left out. Columns are linked."""
     ledger, rng, shown = tmp_path / "releases.ledger", np.random.default_rng(7), []

@@ -423,6 +423,12 @@ class Verdict:
     shown: Shown
     violations: tuple[NDArray[Any], ...]
 
+    def about(self, promises: Sequence[Promise]) -> Verdict:
+        """The verdict on some of the promises."""
+        both = zip(self.promises, self.violations, strict=True)
+        violations = tuple(violation for promise, violation in both if promise in promises)
+        return Verdict(tuple(promises), self.shown, violations)
+
     @cached_property
     def fails(self) -> NDArray[np.bool_]:
         """Whether a base class breaks a promise, one per base class."""
@@ -482,16 +488,6 @@ def check_shown(promises: Sequence[Promise], shown: Shown) -> None:
             "Every record has one value in every sensitive column.",
             found="Some columns hold more records.",
         )
-
-
-def missed_witnesses(promises: Sequence[Promise], shown: Shown) -> NDArray[np.bool_]:
-    """What a release misses of the witnesses of all columns, R x |S|: what a ledger remembers of it."""
-    shape = (shown.grouping.n_quasi_identifiers, shown.counts.shape[1])
-    missed = np.zeros(shape, dtype=np.bool_)
-    for promise in promises:
-        if isinstance(promise, Values):
-            missed[:, promise.values] = promise.missed(shown)
-    return frozen(missed, np.bool_)
 
 
 def _classes(violation: NDArray[Any]) -> str:

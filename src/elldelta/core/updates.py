@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.promises import Shown, missed_witnesses
+from elldelta.core.distribution import frozen
+from elldelta.core.promises import Shown, Values
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -138,3 +139,13 @@ def _packed(missed: NDArray[np.bool_]) -> NDArray[np.uint8]:
 def _number(packed: NDArray[np.uint8]) -> NDArray[np.int64]:
     number: NDArray[np.int64] = np.bitwise_count(packed).sum(axis=1, dtype=np.int64)
     return number
+
+
+def missed_witnesses(promises: Sequence[Promise], shown: Shown) -> NDArray[np.bool_]:
+    """What a release misses of the witnesses of all columns, R x |S|: what a ledger remembers of it."""
+    shape = (shown.grouping.n_quasi_identifiers, shown.counts.shape[1])
+    missed = np.zeros(shape, dtype=np.bool_)
+    for promise in promises:
+        if isinstance(promise, Values):
+            missed[:, promise.values] = promise.missed(shown)
+    return frozen(missed, np.bool_)

@@ -14,7 +14,8 @@ import numpy as np
 
 from elldelta._version import __version__
 from elldelta.core.partition import merged_classes
-from elldelta.core.promises import Close, Shown, Verdict, certify, missed_witnesses
+from elldelta.core.promises import Close, Shown, Verdict, certify
+from elldelta.core.updates import missed_witnesses
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerChain, LedgerSnapshot, counted_line
 from elldelta.ledger.lines import LedgerEntry, UpdateLine, counts_of, line_bytes, listed_misses

@@ -318,7 +318,7 @@ def _as_planned(records: RecordsByClass, plan: Plan) -> Publishable:
         if (n_below := int(((found > 0) & (found < ell)).sum()))
     ]
     shown = Shown.of(records.counts)
-    reasons = (*below, *certify(plan.checked_promises, shown).reasons)
+    reasons = (*below, *certify(plan.promises, shown).about(plan.checked_promises).reasons)
     if reasons:
         raise _refused("The release would not keep what its plan promises.", reasons)
     return _with_persons(made, records.persons, shown)

@@ -249,7 +249,8 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
             f"The release {name} has fewer records than its plan asks for.",
             f"{published.n_records} records; the plan asks for {plan.records}.",
         )
-    verdict = certify(plan.checked_promises, Shown(published.counts, published.grouping))
+    shown = Shown(published.counts, published.grouping)
+    verdict = certify(plan.promises, shown).about(plan.checked_promises)
     if not verdict.is_certified:
         raise _unreliable(
             f"The release {name} does not pass the certificate of its plan."
