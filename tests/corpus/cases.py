@@ -378,8 +378,7 @@ def merged(bench: Bench) -> dict[str, Any]:
     numbers = [bench.one(1, 2), bench.one(1, 3)]
     composed = tried(lambda: ed.compose(list(zip(plans, numbers, strict=True))).to_dict())
     if not isinstance(composed, str):
-        columns = (composed, *composed.get("also", ()))
-        composed = [[line["delta"] for line in each["profile"]] for each in columns]
+        composed = [[line["delta"] for line in each["profile"]] for each in composed["columns"]]
     found["together"] = composed
     made = []
     for number, plan in enumerate(plans):

@@ -49,6 +49,9 @@ MOST_COUNT = 1 << 53
 MOST_CELLS = 1 << 31
 """Base classes times sensitive values. Ledgers come from servers, too: one line must not fill the memory."""
 
+MOST_CLOSE_CELLS = 1 << 24
+"""The same where only closeness is promised: then nothing in the header is as long as there are classes."""
+
 
 Misses = tuple[tuple[int, ...], ...]
 """Lists of numbers; per base class that misses witnesses: its number, then the positions of the values."""
@@ -148,8 +151,22 @@ class LedgerHeader:
         ):
             raise ParameterError("The header of a ledger is malformed.")
         _check_below(self.ranges or (), self.n_classes)
-        if self.n_classes * self.n_values > MOST_CELLS:
+        self._check_columns()
+        # A promise of values lists every class, so that a small header cannot name many.
+        most = MOST_CELLS if self.values else MOST_CLOSE_CELLS
+        if self.n_classes * self.n_values > most:
             raise ParameterError("The header of a ledger names more cells than any plan has.")
+
+    def _check_columns(self) -> None:
+        """Refuses promises about one column twice, about no column, or about values of two columns."""
+        slices = {promise.column: promise.values for promise in self._promises}
+        ends = [0, *(stop for _, stop in sorted(slices.values()))]
+        if (
+            any(slices[promise.column] != promise.values for promise in self._promises)
+            or any(len({one.column for one in kind}) < len(kind) for kind in (self.values, self.closeness))
+            or [start for start, _ in sorted(slices.values())] != ends[:-1]
+        ):
+            raise ParameterError("The promises of a ledger are about other columns than a plan has.")
 
     @classmethod
     def of(cls, plan_digest: str, promises: Sequence[Promise]) -> LedgerHeader:
@@ -362,6 +379,8 @@ class UpdateLine:
             raise ParameterError("An update in a ledger is malformed.")
         if self.updates is None and any(groups):
             raise ParameterError("The first table of a series changes nothing.")
+        if header.ranges is not None:
+            raise ParameterError("Tables whose people move among classes are not published again.")
         for group in groups:
             _check_misses(group, header)
 
@@ -382,9 +401,12 @@ def listed_misses(missed: NDArray[np.bool_]) -> Misses:
 def _check_misses(misses: Misses, header: LedgerHeader) -> None:
     if not all(misses):  # a list of misses names its base class first
         raise ParameterError("The misses of a line name no class.")
+    witnesses = [promise.values for promise in header.values]
     for missed in misses:
         _check_below(missed[:1], header.n_classes)
         _check_below(missed[1:], header.n_values)
+        if not all(any(a <= value < b for a, b in witnesses) for value in missed[1:]):
+            raise ParameterError("A line misses a value of a column without a promise of values.")
 
 
 def _check_below(numbers: tuple[int, ...], below: int) -> None:

@@ -109,6 +109,18 @@ def _wrong_closeness(plan: Plan, column: ColumnPlan) -> str | None:
     return None
 
 
+def check_numbers(plan: Plan, source: str = "The plan") -> Plan:
+    """Returns a plan all of whose numbers follow from each other; its failure is computed again.
+
+    Raises:
+        FileError: One of them does not follow.
+    """
+    problem = contradiction(plan)
+    if problem is not None:
+        raise contradicting(source, problem)
+    return plan
+
+
 def contradicting(source: str, problem: str) -> FileError:
     """The error for a plan whose numbers do not follow from each other."""
     return FileError(

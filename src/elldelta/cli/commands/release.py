@@ -266,10 +266,11 @@ def _verify(
     json: options.Json = False,
 ) -> None:
     """Check releases from their files: columns, content, order, manifest, diversity, plan."""
+    from elldelta.plan.consistency import check_numbers
     from elldelta.plan.signature import given_plan
     from elldelta.release import each_once, verify
 
-    known = None if plan is None else given_plan(plan, to_use=False)[0]
+    known = None if plan is None else check_numbers(given_plan(plan, to_use=False)[0], f"The plan {plan}")
     files = each_once(releases)
     checked: list[dict[str, Any]] = []
     failures: list[ElldeltaError] = []
