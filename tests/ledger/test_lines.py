@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,16 @@ from tests.coins import COINS
 
 import elldelta as ed
 from elldelta.cli.main import execute
+from elldelta.errors import ParameterError
 from elldelta.files import as_bytes, seal
 from elldelta.ledger import line_bytes
-from elldelta.ledger.lines import LedgerHeader, PromisedValues, listed_misses, missed_table
+from elldelta.ledger.lines import (
+    LedgerHeader,
+    PromisedCloseness,
+    PromisedValues,
+    listed_misses,
+    missed_table,
+)
 from elldelta.release import manifest_path
 
 VALUES = np.array(["flu", "hiv", "cold", "gout", "acne", "mumps"])
@@ -148,3 +156,25 @@ def test_what_is_missed_is_listed_and_read_again(density):
     values = PromisedValues("disease", (0, 70), 2, 1, (70,) * 7)
     header = LedgerHeader("sha256:" + "0" * 64, 1, 7, (values,))
     assert (missed_table(listed, header) == missed).all()
+
+
+ON_VALUES = PromisedValues("disease", (0, 4), 2, 1, (3, 3))
+ON_SHARES = PromisedCloseness("disease", (0, 4), "1/5")
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "values", "closeness"),
+    [
+        (2, (ON_VALUES, ON_VALUES), ()),
+        (2, (ON_VALUES,), (ON_SHARES, ON_SHARES)),
+        (2, (ON_VALUES,), (replace(ON_SHARES, values=(0, 3)),)),
+        (2, (ON_VALUES,), (replace(ON_SHARES, column="income"),)),
+        (2, (ON_VALUES, replace(ON_VALUES, column="income", values=(3, 7))), ()),
+        (2, (ON_VALUES, replace(ON_VALUES, column="income", values=(5, 9))), ()),
+        (1 << 24, (), (ON_SHARES,)),
+    ],
+)
+def test_a_header_that_no_plan_has_is_refused(n_classes, values, closeness):
+    assert LedgerHeader("sha256:" + "0" * 64, 1, 2, (ON_VALUES,), (ON_SHARES,))
+    with pytest.raises(ParameterError):
+        LedgerHeader("sha256:" + "0" * 64, 1, n_classes, values, closeness)

@@ -13,6 +13,7 @@ from tests.release.hospital_tables import people
 
 import elldelta as ed
 from elldelta.agency.registration import registration_of
+from elldelta.cli.main import execute
 from elldelta.core.partition import Partition, sum_by_class
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, seal
@@ -355,3 +356,18 @@ def test_a_class_below_k_is_noticed_without_the_plan(released):
         ed.verify(path)
     with pytest.raises(FileError, match="disagree on k"):
         ed.verify(path, plan)
+
+
+def test_whoever_verifies_computes_the_failure_of_the_plan_again(model, tmp_path, capsys):
+    """No promise of a certified plan rests on it, and a reader must not be told another one."""
+    plan = ed.plan(model, ell=3, releases=2, records=3000)
+    forged = replace(
+        plan, columns=(replace(plan.columns[0], failure_upper=1e-12),), promise="", conditions=()
+    )
+    ed.write_plan(forged, tmp_path / "forged.json")
+    path = tmp_path / "release.csv"
+    ed.release(people(3000, 1), forged, to=path)
+    with pytest.raises(FileError, match="contradicts itself"):
+        ed.verify(path, tmp_path / "forged.json")
+    assert execute(["verify", str(path), "--plan", str(tmp_path / "forged.json")]) == 2
+    assert "contradicts itself" in capsys.readouterr().err
