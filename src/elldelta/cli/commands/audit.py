@@ -84,7 +84,7 @@ class RelationOptions:
         Doc(
             "Releases of one owner in the order of publication, such as q1.csv,q2.csv: what does "
             "subtracting each from the next show? Found without it where manifests name an owner. "
-            "Repeatable.",
+            "With --before: the releases before that one. Repeatable.",
             panel="Tables published again",
         ),
     ] = None
