@@ -62,7 +62,7 @@ def test_an_interrupt_inside_the_compiler_is_heard(in_process, story, tmp_path, 
     out.mkdir()
     arguments = {
         "plan": (story.model, "--ell", "3", "--releases", "1", "--records", "2500", "-o", out / "plan.json"),
-        "frontier": (story.model, "--ell", "3", "--picture", out / "frontier.png"),
+        "frontier": (story.model, "--ell", "3", "--releases", "2", "--picture", out / "frontier.png"),
         "demo": ("-o", out),
     }[command]
     running = in_process(command, *arguments, env={**os.environ, "NUMBA_CACHE_DIR": str(cache)})
