@@ -1,8 +1,11 @@
+import duckdb
+import pytest
 from tests.contracts.engine_contract import EngineContract
 from tests.contracts.failure_contract import FailureContract
 from tests.contracts.inference_contract import InferenceContract
 
 from elldelta.engines.duckdb import connect
+from elldelta.errors import FileError, InternalError
 
 
 class TestTables(EngineContract):
@@ -21,3 +24,15 @@ class TestFailures(FailureContract):
         "test_an_interrupt_is_heard_and_leaves_nothing[release]",
     )
     start = staticmethod(connect)
+
+
+def test_what_nobody_has_foreseen_is_no_damaged_file():
+    def stop():
+        raise duckdb.InvalidInputException("Invalid Input Error: Could not do so because: canary")
+
+    with connect() as engine:
+        with pytest.raises(InternalError, match="InvalidInputException") as caught:
+            engine._run(stop, "read")
+        assert "canary" not in str(caught.value)
+    with pytest.raises(FileError, match="does not accept its settings"):
+        connect(memory_limit="much")

@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -42,3 +45,53 @@ def test_a_cell_that_fails_is_noticed(hook, tmp_path):
     (tmp_path / "bad.ipynb").write_text(json.dumps({"cells": [cell]}))
     with pytest.raises(ZeroDivisionError):
         hook.as_markdown(tmp_path / "bad.ipynb")
+
+
+def output_of(*words):
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_a_kernel_without_widgets_has_no_progress_bar_and_works():
+    """DuckDB looks for a kernel when it is imported, and refuses to tell its progress in one without them."""
+    cell = """
+        import sys
+        from types import SimpleNamespace
+
+        kernel = SimpleNamespace(config={"IPKernelApp": {}})
+        sys.modules["IPython"] = SimpleNamespace(get_ipython=lambda: kernel)
+        sys.modules["ipywidgets"] = None
+        import duckdb
+        import pyarrow as pa
+
+        try:
+            duckdb.connect().execute("SET enable_progress_bar = true")
+        except duckdb.Error as problem:
+            print("ipywidgets" in str(problem))
+        import elldelta as ed
+
+        print(ed.check(pa.table({"age": [30, 30], "ill": ["flu", "gout"]}), ["age"], "ill").ell)
+    """
+    assert output_of(sys.executable, "-c", textwrap.dedent(cell)) == "True\n2\n"
+
+
+@pytest.mark.slow
+def test_the_notebooks_run_in_a_real_kernel_without_widgets(tmp_path):
+    python = tmp_path / "venv" / "bin" / "python"
+    output_of(sys.executable, "-m", "venv", tmp_path / "venv")
+    needed = ("ipykernel", "nbclient", DOCS.parent, "-c", DOCS.parent / "constraints.txt")
+    output_of(python, "-m", "pip", "install", "--quiet", *needed)
+    runner = """
+        import importlib.util
+        import sys
+
+        import nbformat
+        from nbclient import NotebookClient
+
+        assert importlib.util.find_spec("ipywidgets") is None
+        for path in sys.argv[1:]:
+            NotebookClient(nbformat.read(path, as_version=4), kernel_name="python3", timeout=600).execute()
+        print("done")
+    """
+    assert output_of(python, "-c", textwrap.dedent(runner), *NOTEBOOKS) == "done\n"

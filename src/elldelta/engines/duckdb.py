@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import itertools
 import os
@@ -38,7 +39,7 @@ from elldelta.errors import DataError, ElldeltaError, FileError
 from elldelta.files import CsvFormat, transcode, wrong_encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 
     Result = TypeVar("Result")
 
@@ -84,6 +85,7 @@ class DuckDBEngine(Engine):
     ) -> None:
         self._numbers = itertools.count()
         self._copies: dict[Path, Path] = {}
+        self._formats: set[str] = set()
         self._lost = False
         self._interrupt: Callable[[], object] = lambda: None
         self._folder, self._removal = private_folder(self, temp_directory)
@@ -107,8 +109,10 @@ class DuckDBEngine(Engine):
             self._interrupt = self._connection.interrupt
             # Names in SQL are names of tables here, never variables of some caller.
             self._execute("SET python_enable_replacements = false")
-            self._execute("SET enable_progress_bar = true")
-            self._execute("SET enable_progress_bar_print = false")
+            # In a notebook without ipywidgets DuckDB cannot tell how far it is; it works all the same.
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("SET enable_progress_bar_print = false")
+                self._connection.execute("SET enable_progress_bar = true")
             self._execute("CREATE TEMP MACRO regexp_like(words, form) AS regexp_matches(words, form)")
         except BaseException:
             self._removal()
@@ -122,6 +126,7 @@ class DuckDBEngine(Engine):
             require(self, "tables", "read a database")
         csv_format = csv_format or CsvFormat()
         found = SourceTable.find(source, csv_format, self._folder)
+        self._formats.update(file.format for file in found.files)
         parts = [self._scan(group, found.columns, csv_format) for group in found.groups]
         view = self._view(" UNION ALL ".join(parts))
         return Table(
@@ -287,9 +292,9 @@ class DuckDBEngine(Engine):
         except duckdb.InterruptException:
             problem = KeyboardInterrupt()
         except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
-            problem = _translated(error, doing, self._copies)
-        except RuntimeError:
-            problem = withheld()
+            problem = _translated(error, doing, self._copies, self._formats)
+        except RuntimeError as error:
+            problem = withheld(error)
         finally:
             self._lost = task.is_running
         raise problem  # outside of the handler: nothing of the engine's error hangs on to it
@@ -304,16 +309,19 @@ def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _translated(error: Exception, doing: str, copies: Mapping[Path, Path]) -> BaseException:
+def _translated(
+    error: Exception, doing: str, copies: Mapping[Path, Path], formats: Collection[str]
+) -> BaseException:
     """One of our errors for one of DuckDB's; its text is looked at, never passed on.
 
     Args:
         error: What DuckDB raised.
         doing: What it was doing.
         copies: The files of which copies were made for it, by the copy.
+        formats: The formats of the files that were opened.
     """
     words = str(error)
-    if isinstance(error, duckdb.OutOfMemoryException):
+    if isinstance(error, duckdb.OutOfMemoryException) or "No space left" in words:
         return FileError(
             "There is not enough memory or temporary space for this table.",
             found="The engine reached its limits.",
@@ -334,23 +342,21 @@ def _translated(error: Exception, doing: str, copies: Mapping[Path, Path]) -> Ba
             else f"{place} does not have the form of the others.",
             remedy="Check separator, quotes and the number of fields there.",
         )
-    return _by_class(error, doing)
+    return _by_class(error, doing, formats)
 
 
-def _by_class(error: Exception, doing: str) -> ElldeltaError:
-    damaged = duckdb.IOException | duckdb.InvalidInputException | duckdb.SerializationException | OSError
-    # What its Parquet reader finds in damaged pages comes without a class of its own.
-    if isinstance(error, damaged) or type(error) is duckdb.Error:
-        return FileError(
-            "A file of the table cannot be read.",
-            found="It is damaged, incomplete, or was changed meanwhile.",
-            remedy="Check that the files are whole, and try again.",
-        )
+def _by_class(error: Exception, doing: str, formats: Collection[str]) -> ElldeltaError:
     if doing == "start":
         return FileError(
             "DuckDB cannot be started.",
             found="It does not accept its settings.",
             remedy="Check memory limit, threads and temporary folder.",
+        )
+    if _is_damage(error, formats):
+        return FileError(
+            "A file of the table cannot be read.",
+            found="It is damaged, incomplete, or was changed meanwhile.",
+            remedy="Check that the files are whole, and try again.",
         )
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException | pa.ArrowException):
         return DataError(
@@ -358,4 +364,16 @@ def _by_class(error: Exception, doing: str) -> ElldeltaError:
             found="Columns of the same name may have different types in different files.",
             remedy="Give all parts of a table the same types.",
         )
-    return withheld()
+    return withheld(error)
+
+
+def _is_damage(error: Exception, formats: Collection[str]) -> bool:
+    """Whether an error is about what stands in a file; one that is not known is not."""
+    words = str(error)
+    return (
+        isinstance(error, duckdb.IOException | duckdb.SerializationException | OSError)
+        or (isinstance(error, duckdb.InvalidInputException) and bool(re.search(r'\b[Ff]ile ["(]', words)))
+        # What is found in damaged pages of Parquet comes without a class of its own.
+        or ("parquet" in formats and type(error) is duckdb.Error)
+        or ("arrow" in formats and "reading the stream" in words)
+    )

@@ -215,11 +215,11 @@ def require(engine: Engine, capability: Capability, doing: str) -> None:
     )
 
 
-def withheld() -> InternalError:
+def withheld(error: BaseException) -> InternalError:
     """The error for what nobody has foreseen an engine to say."""
     return InternalError(
         "The engine refused a query.",
-        found="Its message is withheld, because it may quote records.",
+        found=f"It raised {type(error).__name__}; its message is withheld, because it may quote records.",
         remedy="Please report what you did, without the data.",
     )
 

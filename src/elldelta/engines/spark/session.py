@@ -440,4 +440,4 @@ def _translated(error: BaseException) -> BaseException:
     for signs, (kind, what, found, remedy) in _MEANINGS.items():
         if any(sign in words for sign in signs):
             return kind(what, found=found, remedy=remedy)
-    return withheld()
+    return withheld(error)
