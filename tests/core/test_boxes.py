@@ -7,6 +7,7 @@ from tests.switch import quick_or_all
 from elldelta.core.box_tree import CutTree
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.generalize.boxes import loss_of_boxes
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import greedy
 from elldelta.core.sample_size import smallest_p
@@ -130,6 +131,16 @@ def test_no_cut_is_left_that_keeps_the_criterion(criterion):
                 finer = class_of.copy()
                 finer[rows[positions[rows, attribute] > place]] = result.n_classes
                 assert not keeps(distribution, finer, criterion)
+
+
+def test_the_numbers_of_boxes_leave_no_trace_in_the_loss():
+    """Searches with equal boxes are told apart by nothing, on any processor: not even by the last digit."""
+    rng = np.random.default_rng(3)
+    positions = rng.integers(0, 40, (3000, 3))
+    box_of = rng.integers(0, 400, 3000)
+    row_mass, weights = rng.random(3000), np.array([0.1, 0.7, 0.3])
+    numbers = [np.arange(400), *(rng.permutation(400) for _ in range(20))]
+    assert len({loss_of_boxes(new[box_of], positions, row_mass, weights) for new in numbers}) == 1
 
 
 def keeps(distribution, class_of, criterion):

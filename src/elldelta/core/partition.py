@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -187,6 +188,15 @@ def hulls_by_group(
     """The lowest and the highest position of every group, by attribute; no group is empty."""
     order, _, starts, _ = rows_by_group(group_of)
     return np.minimum.reduceat(lows[order], starts), np.maximum.reduceat(highs[order], starts)
+
+
+def weighted_sum(weights: NDArray[Any], terms: NDArray[Any]) -> float:
+    """The sum of weight times term, rounded once: the same on every processor, and in every order.
+
+    A matrix product adds up as it suits the processor. Where results are compared, its last digit would
+    decide which of them is taken, and plans of one model would differ from machine to machine.
+    """
+    return math.fsum((weights * terms).tolist())
 
 
 def greedy(distribution: JointDistribution, ell: int, p: float) -> Partition:

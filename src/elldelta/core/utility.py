@@ -14,7 +14,7 @@ import numpy as np
 from elldelta.core.checks import check_whole
 from elldelta.core.distribution import frozen
 from elldelta.core.generalize.boxes import position_weights
-from elldelta.core.partition import hulls_by_group
+from elldelta.core.partition import hulls_by_group, weighted_sum
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def measure_utility(
         n_records: N, the records that are drawn from P.
     """
     records = check_whole("the number of records", n_records) * shares[shares > 0.0]
-    by_attribute = tuple((shares @ ((highs - lows) / np.maximum(1, np.array(sizes) - 1))).tolist())
+    widths = (highs - lows) / np.maximum(1, np.array(sizes) - 1)
+    by_attribute = tuple(weighted_sum(shares, column) for column in widths.T)
     return Utility(
         n_classes=int(shares.size),
         smallest_class=float(records.min()),
@@ -136,9 +137,9 @@ class HullLoss:
         Suppressed classes do not count here; how many records they hold is told beside it.
         """
         lows, highs = self.hulls(grouping)
-        lengths = (highs - lows) @ self.weights
+        lengths = ((highs - lows) * self.weights).sum(axis=1)
         mass = self.mass
         if suppressed is not None:
             mass = np.where(suppressed[grouping.class_of], 0.0, mass)
         total = float(mass.sum())
-        return float(mass @ lengths[grouping.class_of] / total) if total else 0.0
+        return weighted_sum(mass, lengths[grouping.class_of]) / total if total else 0.0

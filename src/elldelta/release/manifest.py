@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Meta
 
 from elldelta._version import __version__
-from elldelta.core.partition import merged_classes
+from elldelta.core.partition import merged_classes, weighted_sum
 from elldelta.errors import ElldeltaError, ParameterError, counted
 from elldelta.files import MisfitError, changed, fields_of, is_digest, read_json, record_from, seal, unseal
 from elldelta.plan.classes import Boxes, Classes, class_labels, classes_from_dict, grouping_of
@@ -461,11 +461,11 @@ def utility(
         return None
     lows, highs = hulls
     widths = (highs - lows) / np.maximum(1, np.array(schema.sizes) - 1)
-    by_column = sizes @ widths / sizes.sum()
+    by_column = [weighted_sum(sizes, column) / int(sizes.sum()) for column in widths.T]
     present = sizes[sizes > 0]
     return {
-        "ncp": float(by_column.mean()),
-        "ncp_by_column": dict(zip(schema.names, by_column.tolist(), strict=True)),
+        "ncp": float(np.mean(by_column)),
+        "ncp_by_column": dict(zip(schema.names, by_column, strict=True)),
         "smallest_class": int(present.min()),
         "median_class": float(np.median(present)),
         "largest_class": int(present.max()),

@@ -19,7 +19,7 @@ from elldelta.core.box_tree import BoxTree, check_positions
 from elldelta.core.checks import check_whole
 from elldelta.core.distribution import frozen, ladder, take_rows, with_floats
 from elldelta.core.generalize.bounds import K_SHARE, ClosenessBound, keeps, refuse_if_impossible
-from elldelta.core.partition import Partition, hulls_by_group
+from elldelta.core.partition import Partition, hulls_by_group, weighted_sum
 from elldelta.errors import InternalError, ParameterError
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ def loss_of_boxes(
 ) -> float:
     """The mass of every box times the weighted lengths of the hull of its rows, added up."""
     lows, highs = hulls_by_group(box_of, positions, positions)
-    return float(np.bincount(box_of, row_mass) @ ((highs - lows) @ weights))
+    return weighted_sum(np.bincount(box_of, row_mass), ((highs - lows) * weights).sum(axis=1))
 
 
 def _depths(trees: Sequence[CutTree | None] | None, sizes: tuple[int, ...]) -> list[NDArray[np.int32]]:
