@@ -60,7 +60,7 @@ def planned(model, kind, n_records, folder):
     if code != "0":
         raise RuntimeError(finished.stderr)
     return {
-        "classes": len(json.loads(output.read_bytes())["witnesses"]),
+        "classes": len(json.loads(output.read_bytes())["columns"][0]["witnesses"]["counts"]),
         "plan_bytes": output.stat().st_size,
         "seconds": float(seconds),
         "memory_bytes": int(kibibytes) * 1024,

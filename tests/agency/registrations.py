@@ -17,6 +17,7 @@ from elldelta.agency.linking import PlanReleases, as_published
 from elldelta.agency.registration import Registration, validate_registration
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition
+from elldelta.core.witnesses import Witnesses
 from elldelta.files import digest, seal
 from elldelta.ledger import Cells, UpdateSummary
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
@@ -70,8 +71,7 @@ def make_plan(
     near = None
     if closeness is not None:
         limit, references = closeness
-        masses = (1 / classes.n_classes,) * classes.n_classes
-        near = Closeness(limit, "class", tuple(map(tuple, references)), masses)
+        near = Closeness(limit, "class", np.array(references), np.full(classes.n_classes, n_values))
     made = Plan(
         schema=make_schema(n_values),
         classes=classes,
@@ -80,8 +80,9 @@ def make_plan(
                 ell,
                 0.02,
                 None,
-                tuple(map(tuple, witnesses)),
-                tuple((1 / (classes.n_classes * n_values),) * len(values) for values in witnesses),
+                Witnesses.of(witnesses),
+                np.ones(sum(map(len, witnesses)), dtype=np.int64),
+                classes.n_classes * n_values,
                 near,
             ),
         ),

@@ -139,7 +139,7 @@ class Truth:
         if not self.is_near:
             return [sum(row[s] for _, rows in self.plain for row in rows) for s in range(len(self.values))]
         rows = self.column_plan.closeness.references
-        return list(rows[0] if len(rows) == 1 else rows[self.base(age)])
+        return (rows[0] if len(rows) == 1 else rows[self.base(age)]).tolist()
 
     def chances(self, age):
         """How somebody else of each release falls on the values, in the class of that age."""
@@ -148,11 +148,11 @@ class Truth:
         found = []
         for of, _ in self.plain:
             bases = {self.base(other) for other in range(AGES) if of[other] == of[age]}
-            masses = self.column_plan.closeness.masses
+            masses = self.column_plan.closeness.past_sizes
             example = {self.base(other): self.reference(other) for other in range(AGES)}
             found.append(
                 [
-                    sum(Fraction(masses[b]) * belief.shares(example[b])[s] for b in bases)
+                    sum(Fraction(int(masses[b])) * belief.shares(example[b])[s] for b in bases)
                     for s in range(len(self.values))
                 ]
             )

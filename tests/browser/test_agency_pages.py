@@ -196,7 +196,7 @@ def hospital_tables(plan):
 
     Every one of them may miss b of the class's a witnesses, and all together a - ell.
     """
-    spare = [len(witnesses) - plan.columns[0].ell for witnesses in plan.columns[0].witnesses]
+    spare = (plan.columns[0].witnesses.counts - plan.columns[0].ell).tolist()
     chosen = max(range(plan.n_classes), key=lambda number: spare[number])
     allowance, room = plan.promises[0].allowances[chosen], spare[chosen]
     n_last = room - 2 * allowance + 1

@@ -45,8 +45,8 @@ def test_never_below_the_exact_chance_and_near_it(ell, owners, n_records):
         # Fewer records by three standard deviations, which is the price of independence.
         fewer = exact(cells.tolist(), ell, int(n_records - 3.5 * n_records**0.5), owners)
         assert found.failures_upper[0] <= 1.05 * fewer + 0.02
-        assert found.n_witnesses.tolist() == [4]
-        assert sorted(found.values.tolist()) == [0, 1, 2, 3]
+        assert found.witnesses.counts.tolist() == [4]
+        assert sorted(found.witnesses.values.tolist()) == [0, 1, 2, 3]
 
 
 def test_failures_count_once_for_all_owners_together():

@@ -71,7 +71,7 @@ def test_many_more_releases_than_certificates_promise_are_admitted():
 
 
 def test_both_promises_are_asked_for():
-    values = Values.from_lists([[0, 1, 2]], 3, ell=2, releases=1)
+    values = Values.of([[0, 1, 2]], 3, ell=2, releases=1)
     state = LedgerState.empty([values, Close(np.array([[1, 1, 1]]), Fraction(1, 2))])
     assert state.admits(Shown.of([[5, 5, 5]]))
     assert not state.admits(Shown.of([[18, 1, 1]]))  # three values, and 0.57 from the reference

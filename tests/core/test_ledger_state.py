@@ -18,7 +18,7 @@ from elldelta.errors import ParameterError, RefusedError
 def test_every_subset_of_what_is_admitted_links_to_ell(data):
     witnesses, n_values, ell, _, _ = data.draw(plans(most_classes=3, most_values=4))
     r = data.draw(st.integers(1, 2))
-    promise = Values.from_lists(witnesses, n_values, ell=ell, releases=1, min_records=r)
+    promise = Values.of(witnesses, n_values, ell=ell, releases=1, min_records=r)
     state = LedgerState.empty([promise])
     admitted, union = [], [set() for _ in witnesses]
     for release in data.draw(st.lists(releases(len(witnesses), n_values), max_size=4)):
@@ -51,7 +51,7 @@ def missing(*rows):
 
 
 def test_a_refusal_changes_nothing_and_counts_the_classes():
-    promise = Values.from_lists([[0, 1, 2]] * 3, 3, ell=2, releases=1, column="disease")
+    promise = Values.of([[0, 1, 2]] * 3, 3, ell=2, releases=1, column="disease")
     state = LedgerState.empty([promise]).admit(missing([1, 0, 0], [0, 0, 0], [0, 0, 0]))
     again = missing([0, 1, 0], [1, 1, 0], [1, 0, 0])
     with pytest.raises(RefusedError, match="would break what the plan promises") as refusal:
@@ -76,7 +76,7 @@ def test_order_does_not_matter_for_what_is_left():
 
 
 def test_misses_that_cannot_be():
-    promise = Values.from_lists([[0, 1]], 3, ell=1, releases=1)
+    promise = Values.of([[0, 1]], 3, ell=1, releases=1)
     with pytest.raises(ParameterError, match="Only witnesses"):
         LinkedValues(promise, Missed(np.array([[False, False, True]])))
     with pytest.raises(ParameterError, match="1 base classes"):

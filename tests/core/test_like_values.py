@@ -22,7 +22,7 @@ CANCERS = np.array([0, 0, 1])  # lung cancer, stomach cancer, flu
 def test_counting_groups_release_by_release_is_found_out():
     """Both tables show a cancer and the flu. Linked they leave the flu: nobody has both cancers."""
     first, second = [[3, 0, 4]], [[0, 2, 5]]
-    grouped = Values.from_lists([[0, 1]], 2, ell=2, releases=2)
+    grouped = Values.of([[0, 1]], 2, ell=2, releases=2)
     for table in (first, second):
         by_group = [[table[0][0] + table[0][1], table[0][2]]]
         assert certify([grouped], Shown.of(by_group)).is_certified
@@ -30,7 +30,7 @@ def test_counting_groups_release_by_release_is_found_out():
     assert left == {2}
     # Witnesses that are values of different groups: one of the two tables does not pass.
     for witness in (0, 1):
-        promise = Values.from_lists([[witness, 2]], 3, ell=2, releases=2)
+        promise = Values.of([[witness, 2]], 3, ell=2, releases=2)
         assert not all(certify([promise], Shown.of(table)).is_certified for table in (first, second))
 
 
@@ -43,7 +43,7 @@ def test_certified_releases_leave_ell_groups(data):
     witnesses = [data.draw(st.tuples(*(st.sampled_from(values) for values in by_group))) for _ in range(2)]
     ell = data.draw(st.integers(1, len(by_group)))
     t = data.draw(st.integers(1, 3))
-    promise = Values.from_lists(witnesses, n_values, ell=ell, releases=t)
+    promise = Values.of(witnesses, n_values, ell=ell, releases=t)
     made = data.draw(st.lists(releases(2, n_values), min_size=1, max_size=t))
     if all(certify([promise], shown_of(*release)).is_certified for release in made):
         for base in range(2):

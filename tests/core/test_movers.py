@@ -15,6 +15,7 @@ from elldelta.core.generalize.boxes import position_weights
 from elldelta.core.ledger_state import LedgerState, Missed
 from elldelta.core.movers import CommonWitnesses, common_boxes, ranges_of
 from elldelta.core.promises import Shown, Values, certify
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import ParameterError, RefusedError
 
 
@@ -29,7 +30,7 @@ def common_values(draw, most_releases=3):
     values = st.lists(st.integers(0, n_values - 1), min_size=ell, unique=True)
     each = [draw(values) for _ in range(max(ranges) + 1)]
     witnesses = [each[number] for number in ranges]
-    return Values.from_lists(witnesses, n_values, ell=ell, releases=t, min_records=r, ranges=np.array(ranges))
+    return Values.of(witnesses, n_values, ell=ell, releases=t, min_records=r, ranges=np.array(ranges))
 
 
 @settings(deadline=None)
@@ -80,8 +81,8 @@ def enough(promise, lines, ranges, number):
 
 def test_a_ledger_that_counts_class_by_class_is_found_out():
     """The same tables, the same judge: what is enough for those who stay is not for those who move."""
-    common = Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1, ranges=np.zeros(2, int))
-    by_class = Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1)
+    common = Values.of([[0, 1, 2]] * 2, 3, ell=2, releases=1, ranges=np.zeros(2, int))
+    by_class = Values.of([[0, 1, 2]] * 2, 3, ell=2, releases=1)
     first, second = ([[0, 1, 1], [1, 1, 1]], (0, 1), ()), ([[1, 1, 1], [1, 0, 1]], (0, 1), ())
     state, broken = LedgerState.empty([common]), LedgerState.empty([by_class])
     for table, _, _ in (first, second):
@@ -95,7 +96,7 @@ def test_a_ledger_that_counts_class_by_class_is_found_out():
 
 def test_what_the_same_values_miss_everywhere_is_counted_once():
     """Either count is enough: the union here, where adding up would refuse the third release."""
-    promise = Values.from_lists([[0, 1, 2, 3]] * 2, 4, ell=2, releases=1, ranges=np.zeros(2, int))
+    promise = Values.of([[0, 1, 2, 3]] * 2, 4, ell=2, releases=1, ranges=np.zeros(2, int))
     state = LedgerState.empty([promise])
     for _ in range(5):
         state = state.admit(Shown.of([[0, 1, 1, 1]] * 2))
@@ -105,7 +106,7 @@ def test_what_the_same_values_miss_everywhere_is_counted_once():
 
 def test_witnesses_that_are_not_in_common_are_refused():
     with pytest.raises(ParameterError, match="in common"):
-        Values.from_lists([[0, 1], [1, 2]], 3, ell=1, releases=1, ranges=np.zeros(2, int))
+        Values.of([[0, 1], [1, 2]], 3, ell=1, releases=1, ranges=np.zeros(2, int))
     with pytest.raises(ParameterError, match="does not fit"):  # a ledger that has forgotten what it counted
         Missed(np.array([[True, False, False], [False, False, False]]), np.zeros(2, int))
 
@@ -143,10 +144,10 @@ def test_boxes_have_their_witnesses_in_common_and_keep_the_limit(per_class, is_s
         distribution, positions, (4, 12), bound, trees=[None, None], weights=position_weights((4, 12))
     )
     assert partition.n_classes == tree.n_leaves > 4
-    common = CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), (values,))
+    common = CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), Witnesses.of([values]))
     made = common.evaluate(distribution.generalized(partition), bound)
     assert holds((made,))
-    assert made.witnesses == (values,) * tree.n_leaves
+    assert [own.tolist() for own in made.witnesses] == [values.tolist()] * tree.n_leaves
     assert len(values) >= 2
 
 
@@ -163,11 +164,11 @@ def test_the_failure_of_common_witnesses_is_that_of_the_definition():
     rng = np.random.default_rng(3)
     cells = rng.dirichlet(np.ones(20)).reshape(4, 5)
     bound = SharpBound(2, 9, 1, checked_by="owner")
-    common = CommonWitnesses(np.array([0, 0, 1, 1]), ((0, 1, 2), (4, 2)))
+    common = CommonWitnesses(np.array([0, 0, 1, 1]), Witnesses.of([(0, 1, 2), (4, 2)]))
     found = common.evaluate(JointDistribution(cells, 1.0), bound).classes.failures_upper
     draws = rng.multinomial(9, cells.reshape(-1), size=40_000).reshape(-1, 4, 5)
-    for row, values in enumerate(common.values[number] for number in common.range_of):
-        misses = (draws[:, row, list(values)] == 0).sum(axis=1)
+    for row, values in enumerate(common.witnesses[number] for number in common.range_of):
+        misses = (draws[:, row, values] == 0).sum(axis=1)
         chance = (misses > len(values) - 2).mean()
         assert chance <= found[row] * 1.03
         assert found[row] <= 2.0 * chance + 0.01

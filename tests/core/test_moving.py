@@ -71,14 +71,14 @@ def promises(rng, kind, n_leaves, n_values):
     references = rng.integers(1, 5, (n_leaves, n_values))
     limit = Fraction(int(rng.integers(1, 8)), 10)
     if kind == "values":
-        values = Values.from_lists(witnesses, n_values, ell=ell, releases=2)
+        values = Values.of(witnesses, n_values, ell=ell, releases=2)
         return [values], oracle.shows_values(witnesses, values.allowances.tolist())
     if kind == "closeness":
         k = int(rng.integers(1, 4))
         near = Close(references, limit)
         return [near, Size(k, near.values)], oracle.is_close(references.tolist(), limit, k)
     # Two releases with every class by itself have been admitted before.
-    state = LedgerState.empty([Values.from_lists(everything, n_values, ell=ell, releases=1)])
+    state = LedgerState.empty([Values.of(everything, n_values, ell=ell, releases=1)])
     for _ in range(2):
         earlier = Shown.of(rng.poisson(1.5, (n_leaves, n_values)))
         if state.admits(earlier):

@@ -45,9 +45,7 @@ def test_the_verdict_is_the_definition(data):
     witnesses, n_values, ell, t, allowances = data.draw(plans())
     table, group_of, left_out = data.draw(releases(len(witnesses), n_values))
     r = data.draw(st.integers(1, 3))
-    promise = Values.from_lists(
-        witnesses, n_values, ell=ell, releases=t, allowances=allowances, min_records=r
-    )
+    promise = Values.of(witnesses, n_values, ell=ell, releases=t, allowances=allowances, min_records=r)
     shown = shown_of(table, group_of, left_out)
     certificate = certify([promise], shown)
     expected = oracle.missed(witnesses, table, group_of, left_out, r)
@@ -66,7 +64,7 @@ def test_the_verdict_is_the_definition(data):
 
 
 def test_a_class_without_a_record_asks_for_its_witnesses_once_it_is_merged():
-    promise = Values.from_lists([[0, 1], [2, 3]], 4, ell=2, releases=1)
+    promise = Values.of([[0, 1], [2, 3]], 4, ell=2, releases=1)
     table = [[1, 1, 0, 0], [0, 0, 0, 0]]
     assert certify([promise], Shown.of(table)).is_certified
     merged = certify([promise], Shown.of(table, Partition.single(2)))
@@ -75,9 +73,9 @@ def test_a_class_without_a_record_asks_for_its_witnesses_once_it_is_merged():
 
 def test_few_records_of_a_witness_do_not_count():
     shown = Shown.of([[3, 3, 1]])
-    promise = Values.from_lists([[0, 1, 2]], 3, ell=3, releases=1)
+    promise = Values.of([[0, 1, 2]], 3, ell=3, releases=1)
     assert certify([promise], shown).is_certified
-    strict = Values.from_lists([[0, 1, 2]], 3, ell=3, releases=1, min_records=2)
+    strict = Values.of([[0, 1, 2]], 3, ell=3, releases=1, min_records=2)
     assert strict.missed(shown).tolist() == [[False, False, True]]
 
 
@@ -88,7 +86,7 @@ def test_a_published_class_holds_k_records_or_none(data):
     witnesses, n_values, ell, t, allowances = data.draw(plans())
     table, group_of, left_out = data.draw(releases(len(witnesses), n_values))
     k = data.draw(st.integers(1, 12))
-    values = Values.from_lists(witnesses, n_values, ell=ell, releases=t, allowances=allowances)
+    values = Values.of(witnesses, n_values, ell=ell, releases=t, allowances=allowances)
     shown = shown_of(table, group_of, left_out)
     certificate = certify([values, Size(k, slice(0, n_values))], shown)
     sizes = [sum(oracle.shown(table, group_of, left_out, group)) for group in group_of]
@@ -106,7 +104,7 @@ def test_a_published_class_holds_k_records_or_none(data):
 def test_witnesses_alone_make_sure_of_ell_times_their_records(data):
     witnesses, n_values, ell, t, allowances = data.draw(plans())
     r = data.draw(st.integers(1, 3))
-    values = Values.from_lists(witnesses, n_values, ell=ell, releases=t, allowances=allowances, min_records=r)
+    values = Values.of(witnesses, n_values, ell=ell, releases=t, allowances=allowances, min_records=r)
     shown = shown_of(*data.draw(releases(len(witnesses), n_values)))
     missing, small = certify([values, Size(ell * r, values.values)], shown).violations
     assert not ((small > 0) & (missing == 0)).any()
@@ -124,8 +122,8 @@ def test_a_class_of_one_record_is_refused_where_only_closeness_is_promised():
 
 
 def test_columns_of_one_release_hold_the_same_records():
-    one = Values.from_lists([[0, 1]], 2, ell=1, releases=1, column="one")
-    other = Values.from_lists([[0, 1]], 2, ell=2, releases=1, column="other", start=2)
+    one = Values.of([[0, 1]], 2, ell=1, releases=1, column="one")
+    other = Values.of([[0, 1]], 2, ell=2, releases=1, column="other", start=2)
     size = Size(5, one.values)
     verdict = certify([one, other, size], Shown.of([[2, 2, 0, 4]]))
     assert verdict.reasons == (
@@ -138,34 +136,34 @@ def test_columns_of_one_release_hold_the_same_records():
 
 
 def test_promises_of_a_planner():
-    terms = Values.from_lists([[2, 0, 1, 3], [3, 2]], 4, ell=2, releases=2)
+    terms = Values.of([[2, 0, 1, 3], [3, 2]], 4, ell=2, releases=2)
     assert terms.witnesses.tolist() == [[True] * 4, [False, False, True, True]]
     assert terms.allowances.tolist() == [1, 0]
     assert terms.n_witnesses.tolist() == [4, 2]
-    assert not Values.from_lists([[0, 1]], 2, ell=2, releases=10**30).allowances.any()
+    assert not Values.of([[0, 1]], 2, ell=2, releases=10**30).allowances.any()
 
 
 @pytest.mark.parametrize("allowances", [[2], [-1]])
 def test_allowances_that_leave_fewer_than_ell_are_refused(allowances):
     with pytest.raises(ParameterError, match="t b_c <= a_c - ell"):
-        Values.from_lists([[0, 1, 2, 3]], 4, ell=2, releases=2, allowances=allowances)
+        Values.of([[0, 1, 2, 3]], 4, ell=2, releases=2, allowances=allowances)
 
 
 def test_terms_that_make_no_sense():
     with pytest.raises(ParameterError, match="ell"):
-        Values.from_lists([[0]], 1, ell=2, releases=1)
+        Values.of([[0]], 1, ell=2, releases=1)
     with pytest.raises(ParameterError, match="t b_c"):
-        Values.from_lists([[0, 1], [0]], 2, ell=2, releases=1)
+        Values.of([[0, 1], [0]], 2, ell=2, releases=1)
     with pytest.raises(ParameterError, match="positions"):
-        Values.from_lists([[0, 2]], 2, ell=1, releases=1)
+        Values.of([[0, 2]], 2, ell=1, releases=1)
     with pytest.raises(ParameterError, match="records of a witness"):
-        Values.from_lists([[0, 1]], 2, ell=1, releases=1, min_records=0)
+        Values.of([[0, 1]], 2, ell=1, releases=1, min_records=0)
     with pytest.raises(ParameterError, match="every base class"):
         Values(np.ones((2, 3), bool), np.zeros(3), 1, 1)
 
 
 def test_tables_that_do_not_fit():
-    promises = [Values.from_lists([[0, 1], [0, 1]], 2, ell=1, releases=1)]
+    promises = [Values.of([[0, 1], [0, 1]], 2, ell=1, releases=1)]
     with pytest.raises(ParameterError, match="2 base classes"):
         certify(promises, Shown.of([[1, 1]]))
     with pytest.raises(ParameterError, match="2 sensitive values"):
@@ -179,7 +177,7 @@ def test_tables_that_do_not_fit():
 
 
 def test_everything_is_frozen():
-    promise = Values.from_lists([[0, 1]], 2, ell=1, releases=1)
+    promise = Values.of([[0, 1]], 2, ell=1, releases=1)
     certificate = certify([promise], Shown.of([[1, 1]]))
     near = Close(np.array([[1, 1]]), Fraction(1, 2))
     arrays = (promise.witnesses, promise.allowances, certificate.fails, certificate.shown.counts)
@@ -189,7 +187,7 @@ def test_everything_is_frozen():
 
 
 def test_a_verdict_says_how_much_fails():
-    promise = Values.from_lists([[0, 1, 2], [0, 1, 2]], 3, ell=3, releases=1, column="disease")
+    promise = Values.of([[0, 1, 2], [0, 1, 2]], 3, ell=3, releases=1, column="disease")
     certificate = certify([promise], Shown.of([[1, 1, 1], [4, 0, 0]]))
     assert certificate.reasons == ("Too few values of 'disease' in 1 of 2 classes.",)
     good = certify([promise], Shown.of([[1, 1, 1], [0, 0, 0]]))
@@ -200,7 +198,7 @@ def test_a_verdict_says_how_much_fails():
 def test_differencing_is_beyond_a_certificate():
     """The example of the guide: two certified releases of the same people whose difference is one person."""
     table = np.array([[2, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1]])
-    promises = [Values.from_lists([[0, 1, 2], [0, 1, 2], [1, 2, 3]], 4, ell=3, releases=2)]
+    promises = [Values.of([[0, 1, 2], [0, 1, 2], [1, 2, 3]], 4, ell=3, releases=2)]
     spring = certify(promises, Shown.of(table, Partition([0, 0, 1])))
     autumn = certify(promises, Shown.of(table, Partition([0, 1, 1])))
     assert spring.is_certified

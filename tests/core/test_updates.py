@@ -37,7 +37,7 @@ def test_the_worst_history_is_found(updates, whole):
 
 def test_somebody_who_stays_alone_is_seen():
     """Old 1, 2, 3, 4; 1, 2, 3 leave and 1, 2, 3 join: the one who stayed has 4."""
-    promise = Values.from_lists([range(4)], 4, ell=3, releases=1)
+    promise = Values.of([range(4)], 4, ell=3, releases=1)
     group = Groups(*(np.array([row]) for row in ([1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1])))
     update = group.missed([promise], Partition.single(1))
     assert update.joiners.tolist() == update.leavers.tolist() == [[False, False, False, True]]
@@ -50,7 +50,7 @@ def test_somebody_who_stays_alone_is_seen():
 
 
 def test_classes_without_a_change_miss_nothing():
-    promise = Values.from_lists([range(3), range(3)], 3, ell=1, releases=1)
+    promise = Values.of([range(3), range(3)], 3, ell=1, releases=1)
     group = Groups(np.array([[0, 0, 0], [1, 0, 0]]), np.zeros((2, 3), int), np.array([[1, 0, 0], [0, 1, 1]]))
     update = group.missed([promise], Partition(np.arange(2)))
     assert group.changes.tolist() == [False, True]
@@ -59,7 +59,7 @@ def test_classes_without_a_change_miss_nothing():
 
 
 def test_a_release_of_another_owner_must_leave_enough_for_those_who_came_and_went():
-    promise = Values.from_lists([range(5)], 5, ell=3, releases=1)
+    promise = Values.of([range(5)], 5, ell=3, releases=1)
     misses = np.array([[True, False, False, False, False]])
     none = np.zeros((1, 5), dtype=bool)
     state = LedgerState.empty([promise]).with_update("a", Update(misses, np.roll(misses, 1), none))

@@ -35,8 +35,7 @@ def _listed(value: Any) -> Any:
 def of_plan(plan: ed.Plan) -> dict[str, Any]:
     """Classes, witnesses, allowances and what is promised."""
     allowances = [
-        [max(0, len(values) - column.ell) // plan.releases for values in column.witnesses]
-        for column in plan.columns
+        np.maximum(0, column.witnesses.counts - column.ell) // plan.releases for column in plan.columns
     ]
     return {
         "classes": plan.n_classes,
@@ -50,15 +49,15 @@ def of_plan(plan: ed.Plan) -> dict[str, Any]:
         "failure": plan.columns[0].failure_upper,
         "risk": None if plan.moving is None else plan.moving.merge_risk,
         "min": plan.min_records,
-        "witnesses": [digest(column.witnesses) for column in plan.columns],
-        "cells": [sum(map(sum, column.witness_cells)) for column in plan.columns],
+        "witnesses": [digest(column.witnesses.values) for column in plan.columns],
+        "cells": [float(column.witness_cells.sum()) for column in plan.columns],
         "allowances": [digest(np.array(each, dtype=np.int64)) for each in allowances],
         **_closeness([column.closeness for column in plan.columns]),
     }
 
 
 def _closeness(promised: list[Any]) -> dict[str, Any]:
-    if not any(promised):
+    if not any(each is not None for each in promised):
         return {}
     told = [None if each is None else [each.limit, each.to, digest(each.references)] for each in promised]
     return {"close": told}

@@ -107,7 +107,7 @@ def test_a_ledger_that_is_further_away_than_it_may_be_is_noticed(path):
 
 
 def test_a_line_with_counts_has_no_place_in_a_ledger_without_closeness(path):
-    plain = (Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1),)
+    plain = (Values.of([[0, 1, 2]] * 2, 3, ell=2, releases=1),)
     publish(path, Shown.of(NEAR), promises=plain)
     assert json.loads(path.read_bytes().splitlines()[1])["counts"] is None
     content = forged(path, lambda line: line.update(counts=[[0, 40, 40, 20]])).removesuffix(b"\n")

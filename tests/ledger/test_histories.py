@@ -44,7 +44,7 @@ class World:
         ells = [self.rng.randint(2, size - 1) for size in self.sizes]
         starts = np.cumsum([0, *self.sizes]).tolist()
         self.promises = tuple(
-            Values.from_lists(
+            Values.of(
                 [range(size)] * N_BASES, size, ell=ell, releases=1, column=f"column {start}", start=start
             )
             for size, ell, start in zip(self.sizes, ells, starts[:-1], strict=True)

@@ -20,7 +20,7 @@ from elldelta.ledger.lines import VoidLine, line_bytes
 from elldelta.ledger.pending import Pending, pending_path
 
 PLAN = "sha256:" + "1" * 64
-VALUES = Values.from_lists([[0, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2)
+VALUES = Values.of([[0, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2)
 PROMISES = (VALUES,)
 FULL = np.ones((2, 5), dtype=np.int64)
 
@@ -88,7 +88,7 @@ class TestAdmission:
         assert "at least 2" in report.promise
 
     def test_for_people_who_move_the_worst_class_of_each_release_counts(self, path):
-        moving = (Values.from_lists([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2, ranges=np.zeros(2, int)),)
+        moving = (Values.of([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2, ranges=np.zeros(2, int)),)
         tables = [FULL.copy() for _ in range(3)]
         tables[0][0, 0] = tables[1][1, 1] = tables[2][0, 2] = 0
         made = [Shown.of(table) for table in tables]
@@ -101,7 +101,7 @@ class TestAdmission:
         report = verify_ledger(path, plan_digest=PLAN, promises=moving)
         assert report.room.tolist() == [0, 0]
         assert "also if they move" in report.promise
-        still = (Values.from_lists([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2),)
+        still = (Values.of([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2),)
         with pytest.raises(FileError, match="other rules"):  # nobody goes on with it as if people stayed
             publish(path, made[2], owner="C", number=3, promises=still)
 
@@ -186,13 +186,13 @@ class TestAdmission:
         strict = (Values(VALUES.witnesses, VALUES.allowances, 2, 2, min_records=3),)
         with pytest.raises(FileError, match="other rules"):
             OpenLedger.open(path, PLAN, strict)
-        fewer = (Values.from_lists([[0, 1, 2], [1, 2, 3, 4]], 5, ell=2, releases=2),)
+        fewer = (Values.of([[0, 1, 2], [1, 2, 3, 4]], 5, ell=2, releases=2),)
         with pytest.raises(FileError, match="other rules"):
             OpenLedger.open(path, PLAN, fewer)
 
     def test_misses_that_are_no_witnesses_are_noticed(self, path):
         publish(path, without((0, 0)))
-        other = (Values.from_lists([[4, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2),)
+        other = (Values.of([[4, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2),)
         with pytest.raises(FileError, match="does not fit"):
             OpenLedger.open(path, PLAN, other)
 

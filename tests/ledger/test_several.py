@@ -20,8 +20,8 @@ from elldelta.ledger.chain import LedgerSnapshot, parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger
 from elldelta.ledger.lines import LedgerHeader, line_bytes
 
-DISEASE = Values.from_lists([[0, 1, 2, 3], [1, 2, 3]], 4, ell=2, releases=1, column="disease")
-INCOME = Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1, column="income", start=4)
+DISEASE = Values.of([[0, 1, 2, 3], [1, 2, 3]], 4, ell=2, releases=1, column="disease")
+INCOME = Values.of([[0, 1, 2]] * 2, 3, ell=2, releases=1, column="income", start=4)
 PROMISES = (DISEASE, INCOME)
 FULL = np.array([[6, 6, 6, 6, 8, 8, 8], [6, 6, 6, 6, 8, 8, 8]])
 
@@ -115,7 +115,7 @@ def test_a_first_line_that_was_sealed_again_is_refused(change):
 
 def test_a_ledger_of_other_columns_is_refused(path):
     publish(path, shows(), promises=PROMISES)
-    salary = Values.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1, column="salary", start=4)
+    salary = Values.of([[0, 1, 2]] * 2, 3, ell=2, releases=1, column="salary", start=4)
     for other in ((DISEASE, salary), (DISEASE,)):
         with pytest.raises(FileError, match="other rules"):
             verify_ledger(path, plan_digest=PLAN, promises=other)
@@ -198,9 +198,7 @@ def fewest(releases, place, min_records):
 def promises_of(min_records, parts):
     starts = np.cumsum([0, *(n_values for _, n_values, _, _ in parts)]).tolist()
     return tuple(
-        Values.from_lists(
-            witnesses, n_values, ell=ell, releases=parts[0][3], min_records=min_records, start=start
-        )
+        Values.of(witnesses, n_values, ell=ell, releases=parts[0][3], min_records=min_records, start=start)
         for (witnesses, n_values, ell, _), start in zip(parts, starts[:-1], strict=True)
     )
 

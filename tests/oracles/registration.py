@@ -3,7 +3,7 @@
 A plan and a registration are JSON documents. Nothing of the package is used.
 """
 
-from itertools import combinations, product
+from itertools import combinations, islice, product
 
 
 def domain_size(column):
@@ -38,9 +38,15 @@ def leaf_of(attributes, places, combination):
     return sum(attribute < 0 for attribute in attributes[:node])
 
 
+def witnesses_of(plan):
+    """The witnesses of every base class, from the columns of the plan's file."""
+    listed = iter(plan["columns"][0]["witnesses"]["values"])
+    return [list(islice(listed, count)) for count in plan["columns"][0]["witnesses"]["counts"]]
+
+
 def group_of(plan, registration):
     """The published class of every base class; published classes are numbered by their first base class."""
-    first = list(range(len(plan["columns"][0]["witnesses"])))
+    first = list(range(len(plan["columns"][0]["witnesses"]["counts"])))
     for members in registration["merged"]:
         for member in members:
             first[member] = min(members)
@@ -63,9 +69,7 @@ def missed(plan, registration, base):
     counts = shown(plan, registration, base)
     if not counts:
         return set()
-    return {
-        value for value in plan["columns"][0]["witnesses"][base] if counts.get(value, 0) < plan["min_records"]
-    }
+    return {value for value in witnesses_of(plan)[base] if counts.get(value, 0) < plan["min_records"]}
 
 
 def is_certified(plan, registration):
@@ -73,7 +77,7 @@ def is_certified(plan, registration):
     return all(
         len(missed(plan, registration, base))
         <= (len(witnesses) - plan["columns"][0]["ell"]) // plan["releases"]
-        for base, witnesses in enumerate(plan["columns"][0]["witnesses"])
+        for base, witnesses in enumerate(witnesses_of(plan))
     )
 
 
@@ -82,7 +86,7 @@ def has_room(plan, registrations):
     return all(
         len(set(witnesses) - set().union(*(missed(plan, item, base) for item in registrations)))
         >= plan["columns"][0]["ell"]
-        for base, witnesses in enumerate(plan["columns"][0]["witnesses"])
+        for base, witnesses in enumerate(witnesses_of(plan))
     )
 
 

@@ -68,7 +68,7 @@ def test_chances_are_those_of_simulation(made):
     for _ in range(400):
         table = rng.multinomial(made.records, [*cells.ravel(), rest])[:-1].reshape(cells.shape)
         missing = [
-            int((table[row, list(values)] == 0).sum()) for row, values in enumerate(made.columns[0].witnesses)
+            int((table[row, values] == 0).sum()) for row, values in enumerate(made.columns[0].witnesses)
         ]
         n_fails += np.array(missing) > made.promises[0].allowances
     np.testing.assert_allclose(n_fails / 400, chances, atol=6 * np.sqrt(0.25 / 400))

@@ -60,7 +60,7 @@ def check_failure(made, model):
     counts = np.zeros((made.n_classes, model.schema.n_values))
     np.add.at(counts, made.class_of(model.ranks), model.counts.dense())
     masses = [
-        counts[row, list(values)].sum() / counts.sum() for row, values in enumerate(made.columns[0].witnesses)
+        counts[row, values].sum() / counts.sum() for row, values in enumerate(made.columns[0].witnesses)
     ]
     short = made.n_planned * sum(binom.cdf(K - 1, RECORDS, mass) for mass in masses)
     assert short > 0.0

@@ -12,6 +12,7 @@ from tests.planned import with_column
 
 import elldelta as ed
 from elldelta.core.moving import Moving
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import seal
 from elldelta.parameters import PLAN_KINDS
@@ -52,7 +53,7 @@ def test_a_plan_can_be_made_without_telling_of_rare_values(model, kind):
     rare = model.schema.sensitive.domain.values.index("hiv")
     plan = ed.plan(model, ell=3, releases=1, records=3000, fewest_past=5, kind=kind, delta=0.01)
     assert all(rare not in values for values in plan.columns[0].witnesses)
-    assert min(min(cells) for cells in plan.columns[0].witness_cells) * 8001 >= 5 - 1e-6
+    assert plan.columns[0].past_counts.min() >= 5
     assert plan.failure_upper <= 0.01
 
 
@@ -81,7 +82,7 @@ def resealed(plan, **changes):
         {"moving": 5},
         {"k": 0},
         {"failure_upper": 1e-300},
-        {"witness_cells": None},
+        {"past_counts": None},
         {"classes": 1},
         {"schema": 1},
         {"closeness": -1},
@@ -170,19 +171,19 @@ class TestNumbersThatWereEdited:
         self.refused(plan, releases=4)
 
     def test_smaller_cells(self, plan):
-        cells = tuple(tuple(cell / 2 for cell in row) for row in plan.columns[0].witness_cells)
-        self.refused_column(plan, witness_cells=cells)
+        self.refused_column(plan, past_counts=plan.columns[0].past_counts // 2)
 
     def test_one_larger_cell(self, plan):
         """Cells that make some class look safer: then everything else does not follow from them."""
         if plan.kind != "probabilistic":
             pytest.skip("it rounds by a number that only the model tells")
-        first, *others = plan.columns[0].witness_cells
-        self.refused_column(plan, witness_cells=(tuple(4 * cell for cell in first), *others))
+        column = plan.columns[0]
+        counts = np.where(column.witnesses.classes == 0, 4, 1) * column.past_counts
+        self.refused_column(plan, past_counts=counts)
 
     def test_cells_of_more_than_everybody(self, plan):
-        cells = tuple((0.9,) * len(row) for row in plan.columns[0].witness_cells)
-        assert "add up to" in self.refused_column(plan, witness_cells=cells)
+        counts = np.full_like(plan.columns[0].past_counts, plan.columns[0].past_records)
+        assert "add up to" in self.refused_column(plan, past_counts=counts)
 
 
 def test_a_merge_risk_must_be_that_of_the_classes(model):
@@ -224,8 +225,8 @@ def test_a_witness_that_never_occurs_is_counted_as_written():
     unseen = plan.schema.sensitive.domain.values.index("z")
     padded = with_column(
         plan,
-        witnesses=tuple((*values, unseen) for values in plan.columns[0].witnesses),
-        witness_cells=tuple((*cells, 0.0) for cells in plan.columns[0].witness_cells),
+        witnesses=Witnesses.of([[*values, unseen] for values in plan.columns[0].witnesses]),
+        past_counts=np.insert(plan.columns[0].past_counts, plan.columns[0].witnesses.offsets[1:], 0),
     )
     assert "failure probability" in contradiction(padded)
 
@@ -236,42 +237,41 @@ def test_a_witness_that_never_occurs_is_counted_as_written():
         ("witnesses", (0, 0, 1)),
         ("witnesses", (0, 1, 99)),
         ("witnesses", (0, 1, -1)),
-        ("witnesses", (0, 1, True)),
-        ("witnesses", (0, 1, 10**30)),
+        ("witnesses", (0, 1, 1 << 32)),
         ("witnesses", (0, 1)),
-        ("witness_cells", (0.1, 0.1, float("nan"))),
-        ("witness_cells", (0.1, 0.1, 1.5)),
-        ("witness_cells", (0.1, 0.1, -0.5)),
-        ("witness_cells", (0.1, 0.1, 10**400)),
-        ("witness_cells", (0.1, 0.1)),
+        ("past_counts", (500, 500, 10**9)),
+        ("past_counts", (500, 500, -1)),
+        ("past_counts", (500, 500)),
     ],
 )
 def test_witnesses_that_no_plan_has_are_refused(model, name, row):
     plan = ed.plan(model, ell=3, releases=1, records=3000, delta=0.01)
-    plain = with_column(
-        plan,
-        witnesses=((0, 1, 2), *plan.columns[0].witnesses[1:]),
-        witness_cells=((0.1, 0.1, 0.1), *plan.columns[0].witness_cells[1:]),
-    )
+    [column] = plan.columns
+    first, *others = column.witnesses
+
+    def forged():
+        if name == "witnesses":
+            return with_column(plan, witnesses=Witnesses.of([row, *others]))
+        return with_column(plan, past_counts=np.array([*row, *column.past_counts[first.size :]]))
+
     with pytest.raises(ParameterError):
-        with_column(plain, **{name: (row, *getattr(plain.columns[0], name)[1:])})
+        forged()
 
 
 @pytest.mark.parametrize(
     ("name", "entry"),
     [
-        ("witnesses", 2.0),
-        ("witnesses", True),
-        ("witnesses", "2"),
-        ("witness_cells", "0.1"),
-        ("witness_cells", True),
-        ("witness_cells", None),
+        ("counts", 2.0),
+        ("values", True),
+        ("values", 10**30),
+        ("past_counts", "5"),
+        ("past_counts", True),
+        ("past_counts", None),
     ],
 )
 def test_entries_of_another_type_are_refused_with_their_place(model, name, entry):
     plan = ed.plan(model, ell=3, releases=1, records=3000, delta=0.01)
     [column] = plan.to_dict()["columns"]
-    first, *others = column[name]
-    column = {**column, name: [[*first[:2], entry, *first[3:]], *others]}
-    with pytest.raises(FileError, match=rf"columns\[0\].{name}\[0\]\[2\]: An entry of '{name}' must be a"):
+    (column if name in column else column["witnesses"])[name][2] = entry
+    with pytest.raises(FileError, match=f"{name}: The '{name}' must be whole numbers"):
         Plan.from_dict(resealed(plan, columns=[column]))

@@ -71,16 +71,13 @@ def test_every_number_of_a_plan_from_counts_is_on_a_rung(model, wish):
     assert Plan.from_dict(plan.to_dict()) == plan
     [column] = plan.columns
     near = column.closeness
-    told = column.witness_arrays[2] if near is None else np.array(near.masses)
-    counts = np.rint(told * model.n_records)
-    assert told == pytest.approx(counts / model.n_records, abs=1e-12)
-    assert set(counts.astype(int).tolist()) <= set(ladder(model.n_records).tolist())
+    counts = column.past_counts if near is None else near.past_sizes
+    assert set(counts.tolist()) <= set(ladder(model.n_records).tolist())
     # Against the true counts: never above, and below by less than a rung.
     found = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes)
-    witnesses = enumerate(column.witnesses)
-    cells = np.concatenate([found[row, list(values)] for row, values in witnesses])
-    true = cells if near is None else found.sum(axis=1)
-    assert rungs_below(true).tolist() == counts.astype(int).tolist()
+    true = found[column.witnesses.classes, column.witnesses.values]
+    true = true if near is None else found.sum(axis=1)
+    assert rungs_below(true).tolist() == counts.tolist()
     if near is None and "fewest_past" in wish:
         assert true.min() >= wish["fewest_past"]
 
@@ -89,10 +86,9 @@ def test_every_number_of_a_plan_from_counts_is_on_a_rung(model, wish):
 def test_the_failure_of_a_certified_plan_is_that_of_the_true_counts(model, wish):
     """Computed again from these, it is what the plan says, in three digits; from what is told, more."""
     plan = ed.plan(model, **{"releases": 1, "records": 5000} | wish)
-    found = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes) / model.n_records
+    found = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes)
     [column] = plan.columns
-    cells = tuple(tuple(found[row, list(values)].tolist()) for row, values in enumerate(column.witnesses))
-    exact = with_column(plan, witness_cells=cells)
+    exact = with_column(plan, past_counts=found[column.witnesses.classes, column.witnesses.values])
     k = plan.k if plan.k > column.ell * plan.min_records else 1
     true, worst = sharp_failures(exact, k=k)
     told, told_worst = sharp_failures(plan, k=k)

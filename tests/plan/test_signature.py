@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519, x25519
 from cryptography.hazmat.primitives.serialization import (
@@ -23,6 +24,7 @@ from tests.planned import with_column
 from tests.switch import quick_or_all
 
 from elldelta.core.box_tree import BoxTree
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import FileError, InputError, RefusedError
 from elldelta.files import (
     PrivateKey,
@@ -52,7 +54,7 @@ def make_plan(records=100):
     made = Plan(
         schema=schema,
         classes=Boxes(BoxTree([0, -1, -1], [1, 0, 0], (4,))),
-        columns=(ColumnPlan(2, 0.01, None, ((0, 1, 2),) * 2, ((0.2, 0.2, 0.1),) * 2),),
+        columns=(ColumnPlan(2, 0.01, None, Witnesses.of([(0, 1, 2)] * 2), np.array([20, 20, 10] * 2), 100),),
         delta=0.01,
         releases=1,
         records=records,

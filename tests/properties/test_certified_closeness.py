@@ -23,7 +23,7 @@ TREE = halved(N_CLASSES // 6, 6)
 def promises_for(references, limit, ell=1, releases=2, k=1):
     near = Close(references, Fraction(limit), releases)
     everything = [range(references.shape[1])] * len(references)
-    values = Values.from_lists(everything, references.shape[1], ell=ell, releases=releases)
+    values = Values.of(everything, references.shape[1], ell=ell, releases=releases)
     return (*([values] if ell > 1 else []), near, Size(k, near.values))
 
 

@@ -26,7 +26,7 @@ def promises_of(plan):
         where = {"column": f"column {number}", "start": start}
         if column["ell"]:
             promises.append(
-                Values.from_lists(
+                Values.of(
                     column["witnesses"],
                     column["n_values"],
                     ell=column["ell"],

@@ -15,6 +15,7 @@ import elldelta as ed
 from elldelta.core.box_tree import BoxTree
 from elldelta.core.moving import Moving, decoy_heights
 from elldelta.core.promises import LATER
+from elldelta.core.witnesses import Witnesses
 from elldelta.engines.duckdb import connect
 from elldelta.errors import ParameterError, RefusedError
 from elldelta.files import PrivateKey, canonical_json
@@ -31,7 +32,7 @@ VALUES = tuple(f"v{number:02}" for number in range(12))
 FIXED = Plan(
     schema=Schema((Column("ward", Categories(("A", "B"))),), Column("disease", Categories(VALUES))),
     classes=Boxes(BoxTree([0, -1, -1], [0, 0, 0], (2,))),
-    columns=(ColumnPlan(2, 0.01, None, (tuple(range(12)),) * 2, ((1 / 24,) * 12,) * 2),),
+    columns=(ColumnPlan(2, 0.01, None, Witnesses.of([range(12)] * 2), np.ones(24, dtype=np.int64), 24),),
     delta=0.01,
     releases=1,
     records=12,

@@ -417,7 +417,7 @@ def _masses(
     near = None if against.plan is None else against.plan.columns[0].closeness
     if near is not None:
         bases = np.unique(overlay.bases)
-        each = each * np.maximum(np.array(near.masses)[bases], 1e-12)[:, np.newaxis]
+        each = each * np.maximum(near.past_sizes[bases], 1e-12)[:, np.newaxis]
     found = []
     for release in cells:
         table = np.zeros(release.counts.shape, dtype=np.float64)

@@ -13,7 +13,6 @@ scratch for what is returned.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from elldelta.core.distribution import JointDistribution, SparseRows, take_rows
 from elldelta.core.generalize.boxes import EFFORT, boxes, loss_of_boxes
 from elldelta.core.occupancy import ClassFailures, class_failures_upper
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -97,17 +97,17 @@ class CommonWitnesses:
 
     Attributes:
         range_of: The range of every class.
-        values: The witnesses of each range, most probable first.
+        witnesses: Those of each range, most probable first.
     """
 
     range_of: NDArray[np.int64]
-    values: tuple[tuple[int, ...], ...]
+    witnesses: Witnesses
 
     def evaluate(self, classes: JointDistribution, bound: SharpBound) -> BoundResult:
         """The failure of classes, from their masses alone and from scratch. Errs upwards."""
         classes = bound.counted(classes)
         failures = np.empty(classes.n_quasi_identifiers)
-        for number, values in enumerate(self.values):
+        for number, values in enumerate(self.witnesses):
             rows = np.flatnonzero(self.range_of == number)
             fixed = _fixed(bound, len(values))
             found = class_failures_upper(
@@ -118,10 +118,7 @@ class CommonWitnesses:
                 checked_by="owner",
             )
             failures[rows] = found.failures_upper
-        values_of = [self.values[number] for number in self.range_of.tolist()]
-        lengths = np.array([len(values) for values in values_of], dtype=np.int32)
-        witnesses = np.fromiter(chain.from_iterable(values_of), np.int32, int(lengths.sum()))
-        return bound.promised(ClassFailures(failures, lengths, witnesses), classes)
+        return bound.promised(ClassFailures(failures, self.witnesses.at(self.range_of)), classes)
 
 
 def common_witnesses(
@@ -142,7 +139,7 @@ def common_witnesses(
     chosen = []
     for number in range(int(range_of.max()) + 1):
         table = take_rows(classes.mass, np.flatnonzero(range_of == number))
-        best: tuple[float, tuple[int, ...]] | None = None
+        best: tuple[float, NDArray[np.intp]] | None = None
         n_worse = 0
         for values in _candidates(_masses(table), bound, fewest):
             fixed = _fixed(bound, len(values))
@@ -158,7 +155,7 @@ def common_witnesses(
         if best is None:
             raise _refusal(bound, None)
         chosen.append(best[1])
-    return CommonWitnesses(range_of, tuple(chosen))
+    return CommonWitnesses(range_of, Witnesses.of(chosen))
 
 
 def common_boxes(
@@ -172,7 +169,7 @@ def common_boxes(
     fewest: int = 1,
     effort: int = EFFORT,
     progress: Callable[[float], None] | None = None,
-) -> tuple[Partition, BoxTree, tuple[int, ...]]:
+) -> tuple[Partition, BoxTree, NDArray[np.intp]]:
     """Boxes with little information loss for people who move, and the witnesses that all have in common.
 
     Args:
@@ -192,7 +189,7 @@ def common_boxes(
     row_mass = distribution.quasi_identifier_marginal
 
     def drawn(
-        values: tuple[int, ...], tell: Callable[[float], None] | None = None, effort: int = 0
+        values: NDArray[np.intp], tell: Callable[[float], None] | None = None, effort: int = 0
     ) -> tuple[Partition, BoxTree]:
         return boxes(
             JointDistribution(_columns(distribution.mass, values), distribution.total),
@@ -205,7 +202,7 @@ def common_boxes(
             progress=tell,
         )
 
-    best: tuple[float, tuple[int, ...]] | None = None
+    best: tuple[float, NDArray[np.intp]] | None = None
     refusal: RefusedError | None = None
     n_worse = 0
     for values in _candidates(_masses(distribution.mass), bound, fewest):
@@ -232,11 +229,11 @@ def _masses(table: MassTable) -> NDArray[Any]:
     return np.bincount(table.values, table.cells, table.shape[1])
 
 
-def _candidates(masses: NDArray[Any], bound: SharpBound, fewest: int) -> Iterator[tuple[int, ...]]:
+def _candidates(masses: NDArray[Any], bound: SharpBound, fewest: int) -> Iterator[NDArray[np.intp]]:
     """The most probable values, in every number that has a larger allowance than the one before."""
     order = np.argsort(-masses, kind="stable")[: int(((masses > 0) & (masses >= fewest)).sum())]
     for number in range(bound.ell, order.size + 1, bound.releases):
-        yield tuple(order[:number].tolist())
+        yield order[:number]
 
 
 def _fixed(bound: SharpBound, n_witnesses: int) -> SharpBound:
@@ -250,12 +247,12 @@ def _fixed(bound: SharpBound, n_witnesses: int) -> SharpBound:
     return replace(bound, ell=n_witnesses - allowance, releases=1, limit=limit)
 
 
-def _columns(table: MassTable, values: Sequence[int]) -> MassTable:
+def _columns(table: MassTable, values: NDArray[Any]) -> MassTable:
     """Some columns of a table, in the order given."""
     if not isinstance(table, SparseRows):
-        return np.ascontiguousarray(table[:, list(values)])
+        return np.ascontiguousarray(table[:, values])
     place = np.full(table.shape[1], -1, dtype=np.int32)
-    place[list(values)] = np.arange(len(values))
+    place[values] = np.arange(len(values))
     found = place[table.values]
     rows = np.repeat(np.arange(table.shape[0]), np.diff(table.offsets))
     keeps = np.flatnonzero(found >= 0)

@@ -7,14 +7,13 @@ statements and proofs are in `docs/theory/sharper.md`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.core.distribution import SparseRows, take_rows, with_floats
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import DistributionError
 
 if TYPE_CHECKING:
@@ -54,25 +53,13 @@ class ClassFailures:
 
     Attributes:
         failures_upper: A bound on the failure of each class (`CheckedBy`), read-only, not capped at 1.
-        n_witnesses: How many witnesses each class has, from ell to |S|, read-only.
-        values: The witnesses of the first class by falling P(c, s), ties by index, then those of the second,
-            and so on, read-only: a prefix of the values of a class by falling P(c, s).
+        witnesses: A_c, the values for which the bounds hold, from ell to |S| of each class: a prefix of its
+            values by falling P(c, s), ties by index. Each of t releases may miss floor((|A_c| - ell) / t) of
+            them: the pigeonhole of Theorems C and E then leaves ell values.
     """
 
     failures_upper: NDArray[np.float64]
-    n_witnesses: NDArray[np.int32]
-    values: NDArray[np.int32]
-
-    @cached_property
-    def witnesses(self) -> tuple[tuple[int, ...], ...]:
-        """A_c of every class: the values for which the bounds hold, most probable first.
-
-        Each of t releases may miss floor((|A_c| - ell) / t) of them: the pigeonhole of Theorems C and E then
-        leaves ell values.
-        """
-        ends = np.cumsum(self.n_witnesses, dtype=np.int64).tolist()
-        values = self.values.tolist()
-        return tuple(tuple(values[start:stop]) for start, stop in pairwise([0, *ends]))
+    witnesses: Witnesses
 
 
 def class_failures_upper(
@@ -125,17 +112,15 @@ def class_failures_upper(
         poisson = poisson[best : best + 1]
     failures, n_witnesses, values = evaluate(cells, poisson)
     # A class that cannot succeed (fewer than ell possible values) has an infinite bound.
-    for array in (failures, n_witnesses, values):
-        array.setflags(write=False)
-    return ClassFailures(failures, n_witnesses, values)
+    failures.setflags(write=False)
+    return ClassFailures(failures, Witnesses(n_witnesses, values))
 
 
 def no_witnesses(n_classes: int) -> ClassFailures:
     """Classes of which no distinct values are asked: they have no witnesses and never fail."""
     zeros = np.zeros(n_classes)
     zeros.setflags(write=False)
-    counts = zeros.astype(np.int32)
-    return ClassFailures(zeros, counts, counts[:0])
+    return ClassFailures(zeros, Witnesses.none(n_classes))
 
 
 def poisson_rates(n_records: float) -> NDArray[np.float64]:

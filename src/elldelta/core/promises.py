@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -36,6 +35,7 @@ from elldelta.core.closeness import (
 from elldelta.core.distribution import frozen
 from elldelta.core.diversity import as_count_table
 from elldelta.core.partition import Partition, checked_ranges, max_over_range, sum_by_class
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import ParameterError, counted
 
 if TYPE_CHECKING:
@@ -201,9 +201,9 @@ class Values:
         object.__setattr__(self, "min_records", min_records)
 
     @classmethod
-    def from_lists(
+    def of(
         cls,
-        witnesses: Sequence[Sequence[int]],
+        witnesses: Witnesses | Sequence[Sequence[int]],
         n_values: int,
         *,
         ell: int,
@@ -220,15 +220,13 @@ class Values:
         """
         n_values = check_whole("the number of sensitive values", n_values)
         releases = check_releases(releases)
-        lengths = np.array([len(values) for values in witnesses], dtype=np.int64)
-        positions = np.fromiter(chain.from_iterable(witnesses), np.int64, lengths.sum())
-        if positions.size and not 0 <= positions.min() <= positions.max() < n_values:
+        listed = Witnesses.of(witnesses)
+        if listed.values.max(initial=0) >= n_values:
             raise ParameterError(
                 f"Witness values must be positions from 0 to {n_values - 1}.",
                 found="At least one is outside.",
             )
-        membership = np.zeros((lengths.size, n_values), dtype=np.bool_)
-        membership[np.repeat(np.arange(lengths.size), lengths), positions] = True
+        membership = listed.table(n_values)
         if allowances is None:
             allowances = np.maximum(0, membership.sum(axis=1) - ell) // min(releases, n_values + 1)
         return cls(membership, np.asarray(allowances), ell, releases, min_records, ranges, column, start)
@@ -463,7 +461,7 @@ def certify(promises: Sequence[Promise], shown: Shown) -> Verdict:
         promises: What is promised, about the same base classes.
         shown: What the release shows.
 
-    >>> values = Values.from_lists([[0, 1, 2], [1, 2, 3]], 4, ell=2, releases=1)
+    >>> values = Values.of([[0, 1, 2], [1, 2, 3]], 4, ell=2, releases=1)
     >>> certify([values], Shown.of([[5, 1, 0, 0], [0, 3, 0, 0]])).fails.tolist()
     [False, True]
     >>> certify([values], Shown.of([[5, 1, 0, 0], [0, 3, 0, 1]], Partition.single(2))).is_certified

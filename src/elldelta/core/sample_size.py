@@ -15,6 +15,7 @@ import numpy as np
 
 from elldelta.core.checks import check_beta, check_delta, check_ell, check_eta, check_p, check_whole
 from elldelta.core.distribution import check_marginal, frozen
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
@@ -179,13 +180,11 @@ def smallest_p(
     return best
 
 
-def most_probable(masses: JointDistribution, ell: int) -> tuple[tuple[int, ...], ...]:
+def most_probable(masses: JointDistribution, ell: int) -> Witnesses:
     """The ell most probable values of each class, ties by index: the witnesses S_c|ell of Theorem 2."""
-    return tuple(
-        tuple(values)
-        for _, block in masses.dense_blocks()
-        for values in np.argsort(-block, axis=1, kind="stable")[:, :ell].tolist()
-    )
+    blocks = [np.argsort(-block, axis=1, kind="stable")[:, :ell] for _, block in masses.dense_blocks()]
+    values = np.concatenate(blocks)
+    return Witnesses(np.full(len(values), values.shape[1]), values.ravel())
 
 
 def uniform_marginal(n_values: int) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ from elldelta.files.csv_format import (
     transcode,
     wrong_encoding,
 )
-from elldelta.files.records import MisfitError, dotted, fields_of, record_from
+from elldelta.files.records import MisfitError, dotted, fields_of, record_from, whole_numbers_of
 from elldelta.files.sealed_json import (
     as_bytes,
     canonical_json,

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from elldelta.errors import ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 Record = TypeVar("Record")
 Place = tuple[str | int, ...]
@@ -84,6 +87,21 @@ def record_from(
         raise MisfitError(cause.problem, found=cause.found, remedy=cause.remedy, place=place) from cause
     wrong, found, remedy = _words(text, place, kind)
     raise MisfitError(wrong, found=found, remedy=remedy, place=place)
+
+
+def whole_numbers_of(document: Mapping[str, Any], name: str) -> NDArray[np.int64]:
+    """A column of whole numbers of a document.
+
+    Raises:
+        MisfitError: It is something else.
+    """
+    import numpy as np
+
+    listed = document[name]
+    if isinstance(listed, list) and set(map(type, listed)) <= {int}:
+        with suppress(OverflowError):
+            return np.array(listed, dtype=np.int64)
+    raise MisfitError(f"The {name!r} must be whole numbers.", found="They are not.", place=(name,))
 
 
 def fields_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 (any dataclass)

@@ -14,12 +14,13 @@ import numpy as np
 from elldelta.core.box_tree import BoxTree
 from elldelta.core.partition import Partition, hulls_by_group
 from elldelta.errors import ParameterError
+from elldelta.files import whole_numbers_of
 from elldelta.schema.domains import Categories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from elldelta.model import Model
     from elldelta.schema.schema import Schema
@@ -106,7 +107,7 @@ class Runs:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Runs:
         """Reads what `to_dict` wrote."""
-        runs = cls(_integers(document["starts"]))
+        runs = cls(whole_numbers_of(document, "starts"))
         if int(runs.starts[-1]) >= schema.n_combinations:
             raise ParameterError("The classes reach beyond the combinations of the schema.")
         return runs
@@ -148,7 +149,7 @@ class Boxes:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Boxes:
         """Reads what `to_dict` wrote."""
-        attributes, places = _integers(document["attributes"]), _integers(document["places"])
+        attributes, places = whole_numbers_of(document, "attributes"), whole_numbers_of(document, "places")
         return cls(BoxTree(attributes, places, schema.sizes))
 
 
@@ -198,7 +199,7 @@ class Merged:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Merged:
         """Reads what `to_dict` wrote."""
-        return cls(classes_from_dict(document["base"], schema), _integers(document["group_of"]))
+        return cls(classes_from_dict(document["base"], schema), whole_numbers_of(document, "group_of"))
 
 
 _SHAPES: dict[str, Callable[[Mapping[str, Any], Schema], Classes]] = {
@@ -237,13 +238,6 @@ def hull_labels(schema: Schema, lows: NDArray[np.int64], highs: NDArray[np.int64
         for place, column in enumerate(schema.quasi_identifiers)
     ]
     return list(zip(*columns, strict=True))
-
-
-def _integers(values: ArrayLike) -> NDArray[np.int64]:
-    array = np.asarray(values)
-    if array.dtype.kind != "i":
-        raise ParameterError("The ends of classes must be whole numbers.")
-    return array.astype(np.int64)
 
 
 FEWER = 5

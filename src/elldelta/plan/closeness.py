@@ -8,24 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray  # noqa: TC002 (records are read by their annotations)
 
 from elldelta.core.closeness import (
     FEWEST_PAST,
+    LARGEST_REFERENCE,
     SMOOTHING,
     as_limit,
     public_references,
     total_reference,
 )
-from elldelta.core.distribution import rungs_below
+from elldelta.core.distribution import frozen, rungs_below
 from elldelta.core.generalize.bounds import ClosenessBound
 from elldelta.core.promises import Close, Shown
 from elldelta.errors import ParameterError
+from elldelta.files import fields_of, record_from, whole_numbers_of
 from elldelta.parameters import ClosenessTo
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from fractions import Fraction
-
-    from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import BoundResult
@@ -33,10 +35,7 @@ if TYPE_CHECKING:
     from elldelta.plan.wish import Wish
 
 _DIGITS = 3
-"""Digits of the masses and biases that a plan tells."""
-
-_MOST = 1 << 53
-"""No reference is made of so many records."""
+"""Digits of the distances that a manifest tells."""
 
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -58,16 +57,17 @@ class Closeness:
     Attributes:
         limit: T, in total variation, after linking.
         to: What the references are: the distribution of each class, or that of everybody.
-        references: Whole numbers in proportion to the shares of all values: a row per class, or one for all.
-        masses: About what share of all records each class has, at most.
+        references: Whole numbers in proportion to the shares of all values: a row per class, or one for all;
+            read-only.
+        past_sizes: About how many past records each class has, at most; read-only.
         risk: The estimated chance that a release with the plan's records is refused because a class is too
             far from its reference; where classes move, because all of them together are.
     """
 
     limit: float
     to: ClosenessTo
-    references: tuple[tuple[int, ...], ...]
-    masses: tuple[float, ...]
+    references: NDArray[np.int64]
+    past_sizes: NDArray[np.int64]
     risk: float = 0.0
 
     @classmethod
@@ -81,9 +81,7 @@ class Closeness:
         """
         table = np.concatenate([np.asarray(block) for _, block in classes.dense_blocks()])
         references = total_reference(table) if to == "overall" else public_references(table)
-        masses = rungs_below(table.sum(axis=1)) / classes.total
-        rows = tuple(tuple(map(int, row)) for row in references)
-        return cls(limit, to, rows, tuple(map(float, masses)))
+        return cls(limit, to, references, rungs_below(table.sum(axis=1)))
 
     @classmethod
     def promised(cls, wish: Wish, classes: JointDistribution) -> Closeness:
@@ -107,21 +105,25 @@ class Closeness:
         rows = self.class_shares(classes.n_quasi_identifiers)
         near = ClosenessBound(sharp.bound.closeness.limit, n_past=sharp.bound.closeness.n_past)
         far = near.chances(classes, sharp.bound.whole_records, rows)
-        return sharp.with_far(far).with_masses(np.array(self.masses))
+        return sharp.with_far(far).with_masses(self.past_sizes / classes.total)
+
+    def __post_init__(self) -> None:
+        for name in ("references", "past_sizes"):
+            object.__setattr__(self, name, frozen(getattr(self, name), np.int64, copy=True))
 
     def check(self, n_classes: int, n_values: int) -> None:
         """Refuses what does not fit the classes and values of a plan."""
         as_limit(self.limit)
         n_rows = 1 if self.to == "overall" else n_classes
         if (
-            len(self.references) != n_rows
-            or any(len(row) != n_values or not any(row) for row in self.references)
-            or any(n < 0 for row in self.references for n in row)
-            or any(sum(row) >= _MOST for row in self.references)
-            or len(self.masses) != n_classes
-            or not all(0.0 <= share <= 1.0 for share in (*self.masses, self.risk))
+            self.references.shape != (n_rows, n_values)
+            or not 0 <= self.references.min() <= self.references.max() <= LARGEST_REFERENCE
+            or not self.references.any(axis=1).all()
+            or self.past_sizes.shape != (n_classes,)
+            or self.past_sizes.min() < 0
+            or not 0.0 <= self.risk <= 1.0
         ):
-            raise ParameterError("Every class of a plan for closeness needs its reference and its mass.")
+            raise ParameterError("Every class of a plan for closeness needs its reference and its size.")
 
     @property
     def exact_limit(self) -> Fraction:
@@ -131,8 +133,7 @@ class Closeness:
     @cached_property
     def shares(self) -> NDArray[np.float64]:
         """The references as distributions: a row per class, or one for all."""
-        table = np.array(self.references, dtype=np.float64)
-        shares: NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
+        shares: NDArray[np.float64] = self.references / self.references.sum(axis=1, keepdims=True)
         return shares
 
     def class_shares(self, n_classes: int) -> NDArray[np.float64]:
@@ -148,9 +149,7 @@ class Closeness:
             column: The name of the sensitive column.
             start: Where its values begin in a table of counts.
         """
-        table = np.broadcast_to(
-            np.array(self.references, dtype=np.int64), (n_classes, len(self.references[0]))
-        )
+        table = np.broadcast_to(self.references, (n_classes, self.references.shape[1]))
         return Close(np.ascontiguousarray(table), self.exact_limit, releases, column=column, start=start)
 
     def shown(self, counts: NDArray[np.int64], grouping: Partition, releases: int) -> ClosenessShown:
@@ -189,12 +188,23 @@ class Closeness:
     def to_dict(self) -> dict[str, Any]:
         """The closeness as plain JSON values."""
         return {
-            "limit": self.limit,
-            "to": self.to,
-            "references": [list(row) for row in self.references],
-            "masses": list(self.masses),
-            "risk": self.risk,
+            **fields_of(self),
+            "references": self.references.ravel().tolist(),
+            "past_sizes": self.past_sizes.tolist(),
         }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], n_values: int) -> Closeness:
+        """Reads what `to_dict` wrote of a column with so many values."""
+        references = whole_numbers_of(document, "references")
+        return record_from(
+            cls,
+            {
+                **document,
+                "references": references.reshape(-1, n_values),
+                "past_sizes": whole_numbers_of(document, "past_sizes"),
+            },
+        )
 
 
 def closeness_bound(wish: Wish, past: JointDistribution) -> ClosenessBound:

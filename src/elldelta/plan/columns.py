@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray  # noqa: TC002 (records are read by their annotations)
 
 from elldelta.core.checks import check_ell
+from elldelta.core.distribution import frozen
 from elldelta.core.promises import Values
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import ParameterError
-from elldelta.files import fields_of
+from elldelta.files import fields_of, record_from, whole_numbers_of
 from elldelta.plan.closeness import Closeness
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Mapping
 
     from elldelta.core.promises import Promise
     from elldelta.schema.column import Column
@@ -31,6 +33,9 @@ APART = (
     "person is not told, and nothing public ties them (a drug that names its disease)."
 )
 """What must be true where there are several sensitive columns."""
+
+_MOST_RECORDS = 1 << 53
+"""More past records than there can be: whole numbers below are floats, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +48,9 @@ class ColumnPlan:
             certified plan, that one of t releases, or of those of all owners, with N records each is refused.
         p: What ell cells of every class of a paper plan reach.
         witnesses: Per class, the values that the proof counts, most probable first.
-        witness_cells: Their probabilities P(c, s) in the model, so that promises can be recomputed and
-            composed from plans alone.
+        past_counts: How often each of them occurs in the past records of its class, so that promises can be
+            recomputed and composed from plans alone; read-only.
+        past_records: How many past records there are.
         closeness: What is promised about shares of linked records, if that was asked for. With ell = 1 it is
             all that is promised, and there are no witnesses.
     """
@@ -52,33 +58,31 @@ class ColumnPlan:
     ell: int
     failure_upper: float
     p: float | None
-    witnesses: tuple[tuple[int, ...], ...]
-    witness_cells: tuple[tuple[float, ...], ...]
+    witnesses: Witnesses
+    past_counts: NDArray[np.int64]
+    past_records: int
     closeness: Closeness | None = None
 
     def __post_init__(self) -> None:
         """Plans come from files: numbers must be possible before anything is computed with them."""
         if not all(n is None or 0.0 <= n <= 1.0 for n in (self.failure_upper, self.p)):
             raise ParameterError("A probability of the plan does not lie between 0 and 1.")
-        if list(map(len, self.witnesses)) != list(map(len, self.witness_cells)):
-            raise ParameterError("Every witness value of a plan needs its probability.")
-        try:
-            cells = self.witness_arrays[2]
-        except OverflowError:
-            raise ParameterError("A number of the plan is too large.") from None
-        if not ((cells >= 0.0) & (cells <= 1.0)).all():
-            raise ParameterError("The probability of a witness must lie between 0 and 1.")
+        counts = self.past_counts
+        if counts.shape != self.witnesses.values.shape:
+            raise ParameterError("Every witness value of a plan needs the number of its past records.")
+        if not 0 <= counts.min(initial=0) <= counts.max(initial=0) <= self.past_records < _MOST_RECORDS:
+            raise ParameterError("A witness cannot have more past records than there are.")
+        object.__setattr__(self, "past_counts", frozen(counts, np.int64, copy=True))
 
     def check(self, n_classes: int, column: Column) -> None:
         """Refuses what does not fit the classes of a plan and the values of its column."""
         check_ell(self.ell, column.n_groups)
-        values = self.witness_arrays[1]
-        lengths = [len(values) for values in self.witnesses]
+        counts = self.witnesses.counts
         if (
-            len(lengths) != n_classes
-            or (min(lengths) < self.ell if self.promises_values else any(lengths))
-            or not all(len(set(values)) == len(values) for values in self.witnesses)
-            or (values.size and not 0 <= values.min() <= values.max() < column.size)
+            counts.size != n_classes
+            or (counts.min() < self.ell if self.promises_values else counts.any())
+            or self.witnesses.values.max(initial=0) >= column.size
+            or self.witnesses.repeat_any()
         ):
             raise ParameterError("Every class of a plan needs at least ell different witness values.")
         if self.closeness is not None:
@@ -90,33 +94,20 @@ class ColumnPlan:
         return self.closeness is None or self.ell > 1
 
     @cached_property
-    def witness_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """The witnesses of all classes, one class after the other: where each begins, values and cells."""
-        offsets = np.cumsum([0, *map(len, self.witnesses)])
-        values = np.fromiter(chain.from_iterable(self.witnesses), np.int64, offsets[-1])
-        cells = np.fromiter(chain.from_iterable(self.witness_cells), np.float64, offsets[-1])
-        return offsets, values, cells
-
-    def by_class(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What numbers of all witnesses, as in `witness_arrays`, add up to in each class."""
-        n_classes = len(self.witnesses)
-        classes = np.repeat(np.arange(n_classes), np.diff(self.witness_arrays[0]))
-        sums: NDArray[np.float64] = np.bincount(classes, cells, n_classes).astype(np.float64)
-        return sums
+    def witness_cells(self) -> NDArray[np.float64]:
+        """P(c, s) of every witness, at least: as its past records tell."""
+        return frozen(self.past_counts / self.past_records)
 
     @property
     def masses_lower(self) -> NDArray[np.float64]:
         """How probable each class is at least: as its witnesses are together, or as closeness tells."""
         if self.closeness is not None:
-            return np.array(self.closeness.masses)
-        return self.by_class(self.witness_arrays[2])
+            return self.closeness.past_sizes / self.past_records
+        return self.witnesses.sums(self.witness_cells)
 
     def cells(self, n_values: int) -> NDArray[np.float64]:
         """P(c, s), classes x values; 0 for values that are no witnesses, which errs on the safe side."""
-        table = np.zeros((len(self.witnesses), n_values))
-        offsets, values, cells = self.witness_arrays
-        table[np.repeat(np.arange(len(table)), np.diff(offsets)), values] = cells
-        return table
+        return self.witnesses.table(n_values, self.witness_cells)
 
     def promises(
         self,
@@ -139,7 +130,7 @@ class ColumnPlan:
         promises: list[Promise] = []
         if self.promises_values:
             promises.append(
-                Values.from_lists(
+                Values.of(
                     self.witnesses,
                     column.size,
                     ell=self.ell,
@@ -168,7 +159,23 @@ class ColumnPlan:
         """What is promised of the column, as plain JSON values."""
         return {
             **fields_of(self),
-            "witnesses": list(map(list, self.witnesses)),
-            "witness_cells": list(map(list, self.witness_cells)),
+            "witnesses": {name: numbers.tolist() for name, numbers in fields_of(self.witnesses).items()},
+            "past_counts": self.past_counts.tolist(),
             "closeness": None if self.closeness is None else self.closeness.to_dict(),
         }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], column: Column) -> ColumnPlan:
+        """Reads what `to_dict` wrote of a column."""
+        witnesses, near = document["witnesses"], document["closeness"]
+        return record_from(
+            cls,
+            {
+                **document,
+                "witnesses": Witnesses(
+                    whole_numbers_of(witnesses, "counts"), whole_numbers_of(witnesses, "values")
+                ),
+                "past_counts": whole_numbers_of(document, "past_counts"),
+                "closeness": None if near is None else Closeness.from_dict(near, column.size),
+            },
+        )

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import FileError, ParameterError
 from elldelta.plan.wish import asked_k
 
@@ -62,14 +65,13 @@ def _wrong_budget(plan: Plan, column: ColumnPlan) -> str | None:
 
 def _wrong_witnesses(column: ColumnPlan, sensitive: Column) -> str | None:
     """Witnesses that no distribution and no count of groups has."""
-    total = float(column.witness_arrays[2].sum())
+    total = float(column.witness_cells.sum())
     if total > 1.0 + SLACK:
         return f"Its witness cells add up to {total:.4g}, and probabilities to at most 1."
     groups = sensitive.value_groups
     if groups is None or column.ell == 1:
         return None
-    group_of = groups.tolist()
-    if any(len({group_of[value] for value in values}) < len(values) for values in set(column.witnesses)):
+    if Witnesses(column.witnesses.counts, groups[column.witnesses.values]).repeat_any():
         return "A class counts two values of one group."
     return None
 
@@ -102,7 +104,7 @@ def _wrong_closeness(plan: Plan, column: ColumnPlan) -> str | None:
         return None
     if plan.owners is not None:
         return "Its closeness belongs to a plan for a number of releases."
-    if sum(column.closeness.masses) > 1.0 + SLACK:
+    if column.closeness.past_sizes.sum(dtype=np.float64) > column.past_records * (1.0 + SLACK):
         return "The shares of its classes add up to more than 1."
     if plan.moving is not None and plan.records < plan.k:
         return f"A release of {plan.records} records cannot show {plan.k}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from elldelta.plan.plan import Plan, read_plan
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 N_DRAWS = 99
 """How often both models are drawn again from what they have in common: alarms by chance are 1 in 100."""
@@ -220,22 +221,22 @@ def _failing_in_any(chances: Iterable[NDArray[np.float64]]) -> NDArray[np.float6
     return np.asarray(1.0 - passing)
 
 
-def _witness_cells(plan: Plan, model: Model, index: int) -> list[NDArray[np.float64]]:
-    counts = model.counts
+def _witness_cells(plan: Plan, model: Model, index: int) -> NDArray[np.float64]:
+    counts, witnesses = model.counts, plan.columns[index].witnesses
     table = plan.schema.by_column(counts.by_class(plan.class_of(counts.ranks), plan.n_classes))[index]
-    cells = table / table.sum()
-    return [row[list(values)] for row, values in zip(cells, plan.columns[index].witnesses, strict=True)]
+    cells: NDArray[np.float64] = table[witnesses.classes, witnesses.values] / table.sum()
+    return cells
 
 
 def failing_chances(
-    plan: Plan, index: int, cells: Sequence[ArrayLike], n_records: int, n_past: int | None = None
+    plan: Plan, index: int, cells: NDArray[np.float64], n_records: int, n_past: int | None = None
 ) -> NDArray[np.float64]:
     """The chance of every class to miss more witnesses than it may, about: values as if independent.
 
     Args:
         plan: The plan.
         index: The sensitive column.
-        cells: Shares of the witnesses of every class.
+        cells: The share of each witness.
         n_records: The records of the owner.
         n_past: How many records the shares come from: they are a sample, and a value that occurred five times
             in it may be rarer (the predictive distribution, with Jeffreys' prior). None: they are exact.
@@ -243,12 +244,12 @@ def failing_chances(
     from scipy.stats import binom, nbinom
 
     column, chances, fewest = plan.columns[index], np.zeros(plan.n_classes), plan.min_records - 1
-    for row, given in enumerate(cells):
-        allowance = max(0, len(column.witnesses[row]) - column.ell) // plan.releases
-        shares = np.asarray(given, np.float64)
-        if n_past is None:
-            missing = np.asarray(binom.cdf(fewest, n_records, shares))
-        else:
-            missing = np.asarray(nbinom.cdf(fewest, shares * n_past + 0.5, n_past / (n_past + n_records)))
-        chances[row] = max(0.0, 1.0 - float(count_chances(missing, allowance).sum()))
+    if n_past is None:
+        missing = np.asarray(binom.cdf(fewest, n_records, cells))
+    else:
+        missing = np.asarray(nbinom.cdf(fewest, cells * n_past + 0.5, n_past / (n_past + n_records)))
+    allowances = np.maximum(0, column.witnesses.counts - column.ell) // plan.releases
+    for row, (start, stop) in enumerate(pairwise(column.witnesses.offsets.tolist())):
+        some = count_chances(missing[start:stop], int(allowances[row]))
+        chances[row] = max(0.0, 1.0 - float(some.sum()))
     return chances

@@ -58,8 +58,8 @@ def sharp_failures(plan: Plan, index: int = 0, k: int = 1, *, raised: bool = Fal
         raised: Whether to compute with the most that cells can be instead of what is told.
     """
     column, parts, n_releases = plan.columns[index], plan.min_records, plan.n_planned
-    cells = _raised(column.witness_arrays[2]) if raised else column.witness_arrays[2]
-    masses = column.masses_lower if column.closeness is not None else column.by_class(cells)
+    cells = _raised(column.witness_cells) if raised else column.witness_cells
+    masses = column.masses_lower if column.closeness is not None else column.witnesses.sums(cells)
     short = shortfalls_upper(np.minimum(masses, 1.0), plan.records // parts * parts, k)
     total, failures = _values_failures(plan, index, cells)
     if plan.moving is None:
@@ -91,9 +91,8 @@ def _values_failures(plan: Plan, index: int, cells: NDArray[np.float64]) -> tupl
     failures = found.failures_upper.copy()
     if bound.checked_by == "owner":
         # The best witnesses may be fewer than the plan has; what a release must show is what it says.
-        n_written = np.array([len(values) for values in column.witnesses])
-        for row in np.flatnonzero(found.n_witnesses != n_written).tolist():
-            start, stop = column.witness_arrays[0][row : row + 2]
+        for row in np.flatnonzero(found.witnesses.counts != column.witnesses.counts).tolist():
+            start, stop = column.witnesses.offsets[row : row + 2]
             failures[row] = _failure_as_written(cells[start:stop], bound)
     total = bound.total(failures) if plan.moving is None else root_failure_upper(column, n_values, bound)
     return total, failures
@@ -131,9 +130,10 @@ def _wrong_sharp(plan: Plan, index: int, k: int) -> str | None:
 def _wrong_by_cells(plan: Plan, column: ColumnPlan) -> str | None:
     """The paper asks for particular values: each is missing with (1 - P)^N; its bound is larger."""
     ell, p = column.ell, column.p
-    rows = np.sort([sorted(cells)[-ell:] for cells in column.witness_cells], axis=1)
+    falling = column.witness_cells[column.witnesses.most_probable_first(column.witness_cells)]
+    rows = falling[column.witnesses.offsets[:-1, np.newaxis] + np.arange(ell)]
     least = plan.releases * float(((1.0 - rows) ** plan.records).sum())
-    if p is None or p <= 0.0 or rows[:, 0].min() < p * (1.0 - SLACK):
+    if p is None or p <= 0.0 or rows[:, -1].min() < p * (1.0 - SLACK):
         return f"A class has fewer than {ell} witness cells of at least p."
     n_classes = min(plan.schema.n_combinations, 1.0 / (ell * p))
     most = max(least, plan.releases * union_bound(n_classes, ell, p, plan.records))
@@ -159,15 +159,13 @@ def _raised(cells: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _table(column: ColumnPlan, n_values: int, cells: NDArray[np.float64]) -> MassTable:
     """P(c, s) of the witnesses; other values count as impossible, as everywhere."""
-    offsets, values, _ = column.witness_arrays
-    shape = (len(column.witnesses), n_values)
+    witnesses = column.witnesses
+    shape = (len(witnesses), n_values)
     if shape[0] * shape[1] <= _MOST_DENSE:
-        dense = np.zeros(shape)
-        dense[np.repeat(np.arange(shape[0]), np.diff(offsets)), values] = cells
-        return dense
+        return witnesses.table(n_values, cells)
     from scipy.sparse import csr_array
 
-    table = csr_array((cells, values, offsets), shape=shape, copy=True)
+    table = csr_array((cells, witnesses.values, witnesses.offsets), shape=shape, copy=True)
     table.eliminate_zeros()
     table.sort_indices()
     return SparseRows(table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data, table.shape)

@@ -8,6 +8,7 @@ import numpy as np
 
 from elldelta.core.generalize.boxes import position_weights
 from elldelta.core.movers import CommonWitnesses, common_boxes, common_witnesses, ranges_of
+from elldelta.core.witnesses import Witnesses
 from elldelta.engines.task import part
 from elldelta.errors import InternalError, ParameterError
 from elldelta.plan.classes import Boxes, lengths_of
@@ -74,7 +75,7 @@ def common_of(plan: Plan, column: ColumnPlan) -> CommonWitnesses | None:
     if ranges is None:
         return None
     _, firsts = np.unique(ranges, return_index=True)
-    return CommonWitnesses(ranges, tuple(column.witnesses[first] for first in firsts.tolist()))
+    return CommonWitnesses(ranges, column.witnesses.at(firsts))
 
 
 def drawn(planner: Planner, bounds: Bounds) -> tuple[Partition, Classes, Common | None]:
@@ -123,4 +124,8 @@ def _drawn(
         effort=planner.effort,
         progress=progress,
     )
-    return partition, Boxes(tree), CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), (values,))
+    return (
+        partition,
+        Boxes(tree),
+        CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), Witnesses.of([values])),
+    )

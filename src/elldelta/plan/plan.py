@@ -59,7 +59,7 @@ FORMAT_VERSION = 1
 
 KIND = "plan"
 
-WITNESS_TABLES = ("witnesses", "witness_cells")
+WITNESS_TABLES = ("witnesses", "past_counts")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -362,7 +362,14 @@ class Plan(Displayed):
         try:
             schema = Schema.from_dict(content["schema"])
             classes = classes_from_dict(content["classes"], schema)
-            parameters = {**content, "kind": content["plan_kind"], "schema": schema, "classes": classes}
+            columns = zip(content["columns"], schema.sensitives, strict=True)
+            parameters = {
+                **content,
+                "kind": content["plan_kind"],
+                "schema": schema,
+                "classes": classes,
+                "columns": tuple(ColumnPlan.from_dict(column, values) for column, values in columns),
+            }
             plan = record_from(cls, parameters)
             object.__setattr__(plan, "_written", {"columns": parts["columns"]})
             # The words must be those that this format has for the numbers: nobody else's promise counts.

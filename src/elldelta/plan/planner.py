@@ -14,6 +14,7 @@ from elldelta.core.like_values import largest_of_each
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
+from elldelta.core.witnesses import Witnesses
 from elldelta.engines.task import computed
 from elldelta.errors import RefusedError
 from elldelta.files import check_writable, loaded
@@ -363,28 +364,23 @@ class Planner:
         self,
         index: int,
         masses: JointDistribution,
-        witnesses: tuple[tuple[int, ...], ...],
+        witnesses: Witnesses,
         failure_upper: float,
         closeness: Closeness | None = None,
         p: float | None = None,
     ) -> ColumnPlan:
         """What the plan promises of one sensitive column."""
+        counts = witnesses.cells(masses)
         if self.movers is None:  # those that are as frequent after rounding, in their order
-            witnesses = tuple(
-                tuple(sorted(witnesses[start + row], key=lambda value: (-cells[value], value)))
-                for start, block in masses.dense_blocks()
-                for row, cells in enumerate(block)
-            )
+            order = witnesses.most_probable_first(counts)
+            witnesses, counts = Witnesses(witnesses.counts, witnesses.values[order]), counts[order]
         return ColumnPlan(
             ell=self.wishes[index].largest_ell,
             failure_upper=min(1.0, failure_upper),
             p=p,
             witnesses=witnesses,
-            witness_cells=tuple(
-                tuple((cells[list(witnesses[start + row])] / masses.total).tolist())
-                for start, block in masses.dense_blocks()
-                for row, cells in enumerate(block)
-            ),
+            past_counts=counts,
+            past_records=int(masses.total),
             closeness=closeness,
         )
 

@@ -33,9 +33,8 @@ def root_failure_upper(column: ColumnPlan, n_values: int, bound: SharpBound) -> 
     """
     if not column.promises_values:
         return 0.0
-    offsets, values, cells = column.witness_arrays
-    overall = np.bincount(values, cells, n_values)
-    sizes = np.diff(offsets)
+    offsets, sizes, values = column.witnesses.offsets, column.witnesses.counts, column.witnesses.values
+    overall = np.bincount(values, column.witness_cells, n_values)
     failures = []
     for size in np.unique(sizes).tolist():
         starts = offsets[:-1][sizes == size]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from elldelta.core.closeness_kernels import Nearness
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.occupancy import CheckedBy, ClassFailures
+    from elldelta.core.witnesses import Witnesses
 
 K_SHARE = 0.1
 """The largest share of what may fail that a search for classes lets those of fewer than k records take."""
@@ -188,7 +189,7 @@ class SharpBound:
             return BoundResult(self, found)
         masses = classes.quasi_identifier_marginal
         if self.asks_values and self.closeness is None:
-            masses = witness_masses(found, classes)
+            masses = found.witnesses.sums(found.witnesses.cells(classes)) / classes.total
         return BoundResult(self, found).with_masses(masses)
 
     def with_records(self, n_records: int) -> SharpBound:
@@ -238,7 +239,7 @@ class BoundResult:
         return failures
 
     @property
-    def witnesses(self) -> tuple[tuple[int, ...], ...]:
+    def witnesses(self) -> Witnesses:
         """The values of each class that the proof counts, most probable first."""
         return self.classes.witnesses
 
@@ -269,18 +270,6 @@ def holds(results: Sequence[BoundResult]) -> bool:
     """Whether the classes keep the limit that all columns share."""
     limit = results[0].bound.limit
     return limit is not None and reached(results) <= limit
-
-
-def witness_masses(found: ClassFailures, classes: JointDistribution) -> NDArray[np.float64]:
-    """The probability of the witnesses of every class together."""
-    offsets = np.concatenate(([0], np.cumsum(found.n_witnesses, dtype=np.int64)))
-    masses = np.zeros(classes.n_quasi_identifiers)
-    for start, block in classes.dense_blocks():
-        stop = start + len(block)
-        rows = np.repeat(np.arange(len(block)), found.n_witnesses[start:stop])
-        cells = np.asarray(block)[rows, found.values[offsets[start] : offsets[stop]]]
-        masses[start:stop] = np.bincount(rows, cells, len(block))
-    return masses / classes.total
 
 
 def keeps(distribution: JointDistribution, partition: Partition, bounds: Bounds) -> bool:
