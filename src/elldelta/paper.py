@@ -33,7 +33,7 @@ from elldelta.core.sample_size import (
     smallest_p,
     uniform_marginal,
 )
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import ParameterError, RefusedError, counted
 
 if TYPE_CHECKING:
     import os
@@ -115,7 +115,7 @@ def worst_case(n_values: int, ell: int | Sequence[int], releases: int | None = N
     elif releases not in (None, len(ell)):
         raise ParameterError(
             "One diversity for each release is given, so the number of releases must agree or be left out.",
-            found=f"{len(ell)} diversities and {releases} releases.",
+            found=f"{len(ell)} diversities and {counted(releases, 'release')}.",
         )
     ells = tuple(check_ell(each, n_values) for each in ell)
     if not ells:
@@ -202,9 +202,10 @@ def sample_size(
         reached, exact = mechanism.delta_reached(records), float(records)
         if reached >= 1.0:
             raise RefusedError(
-                f"{records} records promise nothing at this p.",
+                f"{counted(records, 'record promises', 'records promise')} nothing at this p.",
                 found="The bound on the failure probability is 1.",
-                remedy=f"For delta = 0.01 wait for {mechanism.records(0.01)} records, or choose a larger p.",
+                remedy=f"For delta = 0.01 wait for {counted(mechanism.records(0.01), 'record')}, or "
+                "choose a larger p.",
             )
     return SampleSize(
         p=mechanism.p,
@@ -248,7 +249,8 @@ def largest_ell(
             best = ell
     if best == 0:
         raise RefusedError(
-            f"{n_records} records do not even promise ell = 1 at delta = {delta:g}.",
+            f"{counted(n_records, 'record does', 'records do')} not even promise ell = 1 at delta = "
+            f"{delta:g}.",
             remedy="Wait for more records, or choose a larger p or delta.",
         )
     return best

@@ -176,7 +176,7 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end():
 
     with serving(flood) as (url, _), pytest.raises(RemoteError, match="does not answer") as error:
         at(url).get("key", most_bytes=1_000_000)
-    assert "larger than 1000000 bytes" in error.value.found
+    assert "larger than 1,000,000 bytes" in error.value.found
     assert sent < 100_000_000
 
 

@@ -234,7 +234,7 @@ def _single(truth, match):
 
 
 @rule(
-    r"(?:One release was read by itself; whoever is in it|(\d+) releases were put side by side, in every group of them\. Whoever is in some) is left with at least (\d+) sensitive values \((\d+) promised\)\."
+    r"(?:One release was read by itself; whoever is in it|(\d+) releases were put side by side, in every group of them\. Whoever is in some) is left with at least (\d+) sensitive values? \((\d+) promised\)\."
 )
 def _linkable(truth, match):
     assert (match[1] is None) == truth.alone

@@ -81,7 +81,8 @@ def check_table(truth, section, table):
         safe = dict(row[:2] for row in rows)
         assert (
             safe.pop("Safe data")
-            == f"At least {' and '.join(left)} values left after linking; see above for all numbers."
+            == f"At least {' and '.join(left)} {'value' if left == ['1'] else 'values'} left after linking; "
+            "see above for all numbers."
         )
         said = {
             "Safe projects": "purpose",

@@ -233,7 +233,7 @@ def test_a_value_outside_its_domain_is_refused(refuses, story, out, strangers):
     source, _ = strangers
     for name in ("estimate", "release"):
         error = refuses(*commands_that_read(source, story, out)[name])
-        for part in ("'postal_code': 5", "'age': 3", "'disease': 1", "3000 records"):
+        for part in ("'postal_code': 5", "'age': 3", "'disease': 1", "3,000 records"):
             assert part in error["found"]
 
 

@@ -211,7 +211,7 @@ def test_the_same_plan_twice_is_the_same_file(elldelta, story, tmp_path):
 def test_a_plan_says_in_words_what_it_promises(elldelta, story, tmp_path):
     shown = elldelta("plan", story.model, *SMALL_PLAN, "-o", tmp_path / "plan.json").out
     assert "at least 3 values of 'disease'" in shown
-    assert "2500 records" in shown
+    assert "2,500 records" in shown
     assert "certificate" in shown
     without = elldelta(
         "plan", story.model, *SMALL_PLAN, "--kind", "probabilistic", "-o", tmp_path / "other.json"
@@ -389,7 +389,7 @@ def test_too_few_records_are_refused_with_how_many_are_missing(elldelta, story, 
     target = tmp_path / "out" / "release.parquet"
     target.parent.mkdir()
     refused = elldelta("release", owner, "--plan", story.plan, "-o", target, "--json", code=3).error
-    assert "2500" in refused["problem"]
+    assert "2,500" in refused["problem"]
     assert "83 are missing" in refused["found"]
     assert list(target.parent.iterdir()) == []
 

@@ -129,7 +129,7 @@ def test_too_few_records_says_how_many_were_left_out_and_why(elldelta, story, tm
     error = refusal(elldelta, *command, "--outside", tmp_path / "q.csv", code=3)
     assert "10 are missing" in error["found"]
     assert (
-        "Of 2510 records 20 were left out: 0 with a missing value, 20 with a value outside" in error["found"]
+        "Of 2,510 records 20 were left out: 0 with a missing value, 20 with a value outside" in error["found"]
     )
 
 

@@ -116,7 +116,7 @@ def test_bad_input_is_exit_2_without_a_traceback(capsys, arguments, part):
 def test_a_promise_of_nothing_is_refused(capsys):
     code, _, err = run(capsys, *SETTING, "--beta", "0.01", "--records", "10")
     assert code == 3
-    assert "wait for 65606" in err
+    assert "wait for 65,606" in err
 
 
 def test_bad_marginal_file_names_the_line(capsys, tmp_path):

@@ -285,7 +285,7 @@ class FailureContract(Placement):
         counted = count(engine.open(pa.table({"a": [1, 2], "s": ["x", "y"]})), SCHEMA)
         account = counted.counts.accounting
         for shown in ([[1, 1], [0, 0]], [[1, 1, 0]], [1, 1]):
-            with pytest.raises(ParameterError, match="1 classes and 2 sensitive values are counted"):
+            with pytest.raises(ParameterError, match="1 class and 2 sensitive values are counted"):
                 Publishable(SCHEMA, None, [("*",)], np.array(shown), account)
         for labels in ([("*", "*")], [("*",), ("*",)]):
             with pytest.raises(ParameterError, match="labels of its own"):

@@ -110,5 +110,5 @@ def test_classes_are_made_for_k_and_releases_of_them_hold_it(per_class, releases
 def test_k_that_no_class_holds_is_refused():
     distribution, positions, sizes = grid(3)
     bound = SharpBound(2, 1500, 1, 0.01, checked_by="owner", k=1501)
-    with pytest.raises(RefusedError, match="1501 records"):
+    with pytest.raises(RefusedError, match="1,501 records"):
         boxes(distribution, positions, sizes, (bound,))

@@ -56,7 +56,10 @@ def test_a_refusal_changes_nothing_and_counts_the_classes():
     again = missing([0, 1, 0], [1, 1, 0], [1, 0, 0])
     with pytest.raises(RefusedError, match="would break what the plan promises") as refusal:
         state.admit(again)
-    assert "Too few values of 'disease' in 2 of 3 classes." in refusal.value.found
+    assert (
+        "2 of 3 classes miss too many of the values of 'disease' that the plan counts on."
+        in refusal.value.found
+    )
     assert "holds 1 release." in refusal.value.found
     assert state.violations(again)[0].tolist() == [1, 1, 0]
     assert state.rooms[0].tolist() == [0, 1, 1]
@@ -79,7 +82,7 @@ def test_misses_that_cannot_be():
     promise = Values.of([[0, 1]], 3, ell=1, releases=1)
     with pytest.raises(ParameterError, match="Only witnesses"):
         LinkedValues(promise, Missed(np.array([[False, False, True]])))
-    with pytest.raises(ParameterError, match="1 base classes"):
+    with pytest.raises(ParameterError, match="1 base class"):
         LinkedValues(promise, Missed(np.array([[False, False]])))
     with pytest.raises(ParameterError, match="leave ell"):
         LedgerState.of([promise], [Missed(np.array([[True, True, False]]))], [])

@@ -127,7 +127,7 @@ def test_columns_of_one_release_hold_the_same_records():
     size = Size(5, one.values)
     verdict = certify([one, other, size], Shown.of([[2, 2, 0, 4]]))
     assert verdict.reasons == (
-        "Too few values of 'other' in 1 of 1 class.",
+        "1 of 1 class misses too many of the values of 'other' that the plan counts on.",
         "Fewer than 5 records in 1 of 1 class.",
     )
     assert certify([one, other, size], Shown.of([[2, 3, 1, 4]])).is_certified
@@ -189,7 +189,9 @@ def test_everything_is_frozen():
 def test_a_verdict_says_how_much_fails():
     promise = Values.of([[0, 1, 2], [0, 1, 2]], 3, ell=3, releases=1, column="disease")
     certificate = certify([promise], Shown.of([[1, 1, 1], [4, 0, 0]]))
-    assert certificate.reasons == ("Too few values of 'disease' in 1 of 2 classes.",)
+    assert certificate.reasons == (
+        "1 of 2 classes misses too many of the values of 'disease' that the plan counts on.",
+    )
     good = certify([promise], Shown.of([[1, 1, 1], [0, 0, 0]]))
     assert good.is_certified
     assert good.reasons == ()

@@ -212,7 +212,7 @@ def test_who_must_go_is_known_and_no_longer_in_the_table(lived, tmp_path):
     inside, wrong = lived.tables["a"].who.iloc[0], "nobody-of-this-name"
     wanted = {
         "Of 0 people to erase": [],
-        "Of 1 people to erase, the state of the last release knows 0": [wrong],
+        "Of 1 person to erase, the state of the last release knows 0": [wrong],
         "1 of the 2 people to erase are in the table": [wrong, inside],
     }
     for found, names in wanted.items():

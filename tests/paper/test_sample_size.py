@@ -47,7 +47,7 @@ def test_what_contradicts_itself_is_refused(given, match):
 def test_a_promise_of_nothing_says_how_many_would_do():
     with pytest.raises(RefusedError, match="promise nothing") as caught:
         paper.sample_size(UNIFORM, 3000, 10, beta=0.01, records=10)
-    assert "65606" in caught.value.remedy
+    assert "65,606" in caught.value.remedy
 
 
 def test_every_name_is_there_and_documented():

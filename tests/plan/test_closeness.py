@@ -229,7 +229,7 @@ def test_k_is_ten_unless_another_number_is_asked_for(model, plan, both):
     )
     with pytest.raises(ParameterError, match="Closeness alone has no witnesses"):
         ed.plan(model, closeness=0.2, releases=2, records=6000, min_records=5)
-    with pytest.raises(RefusedError, match="at least 6001 records"):
+    with pytest.raises(RefusedError, match="at least 6,001 records"):
         ed.plan(model, closeness=0.2, releases=2, records=6000, k=6001)
 
 

@@ -107,3 +107,12 @@ def test_the_command_tells_and_draws_it(truth, aged, made, tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["old"]
     assert told["plan"] is None
+
+
+def test_a_picture_of_classes_goes_where_its_name_says(made, truth, tmp_path):
+    ed.write_model(sample(truth, 20_000, 2), tmp_path / "past.parquet")
+    picture = tmp_path / "ell=3" / "age,sex=plan.svg"
+    picture.parent.mkdir()
+    asked = ["plan", str(tmp_path / "past.parquet"), "--ell", "3", "--releases", "2", "--records", "3000"]
+    assert execute([*asked, "--picture", str(picture), "-o", str(tmp_path / "plan.json")]) == 0
+    assert b"classes" in picture.read_bytes()

@@ -134,7 +134,7 @@ def test_the_words_say_for_whom_and_how_much(model):
     assert moving.summary()["moving"]["k1"] == moving.moving.k1
     assert "leaves out" not in moving.promise
     assert moving.failure_upper < 1e-9
-    assert "A release of at least 3000 records is refused if not even all" in moving.promise
+    assert "A release of at least 3,000 records is refused if not even all" in moving.promise
     assert moving.promise.endswith("with probability at most 1e-09.")
     ledger = ed.plan(model, ell=3, records=3000, owners=2)
     assert (

@@ -19,7 +19,7 @@ N_VALUES = 1000
 
 @pytest.fixture
 def model_file(tmp_path):
-    """6000 combinations x 1000 values, of which some 24,000 cells are above zero: 48 MB if written out."""
+    """6,000 combinations x 1000 values, of which some 24,000 cells are above zero: 48 MB if written out."""
     rng = np.random.default_rng(1)
     ranks = np.repeat(np.sort(rng.choice(75 * 100, 6000, replace=False)), 4)
     values = (N_VALUES * rng.random(ranks.size) ** 6).astype(np.int64)
@@ -55,4 +55,4 @@ def test_zeros_take_no_memory(model_file, kind, monkeypatch):
 def test_what_needs_the_whole_table_says_that_it_does_not_fit(model_file):
     with pytest.raises(DataError, match="zeros included, does not fit") as caught:
         read_model(model_file).counts.dense(most_cells=6000 * N_VALUES - 1)
-    assert "6000 combinations" in caught.value.found
+    assert "6,000 combinations" in caught.value.found

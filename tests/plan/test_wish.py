@@ -28,6 +28,8 @@ SMALL = {"ell": 3, "releases": 1, "records": 2000}
         ("releases", -1, "-1"),
         ("records", "2000", "'2000'"),
         ("records", 10**12 + 1, "1000000000001"),
+        ("releases", 10**400, "more than 30 digits"),
+        ("closeness", 10**400, "more than 30 digits"),
         ("delta", "0.01", "'0.01'"),
         ("delta", float("nan"), "nan"),
         ("delta", 0, "0"),

@@ -64,7 +64,10 @@ def decoys(plan, announced, key=KEY):
 def test_a_ward_whose_people_share_a_value_is_refused_and_no_way_out_is_offered():
     with pytest.raises(RefusedError) as refusal:
         ed.release(SHARED, FIXED)
-    assert refusal.value.found == "Too few values of 'disease' in 1 of 2 classes."
+    assert (
+        refusal.value.found
+        == "1 of 2 classes misses too many of the values of 'disease' that the plan counts on."
+    )
     assert "announced beforehand" in refusal.value.remedy
     assert not any(word in str(refusal.value) for word in ("v10", "B", "merge", "another plan", "leave"))
     assert ed.release(APART, FIXED).manifest.classes_published == 2
@@ -242,7 +245,7 @@ def test_a_release_that_is_made_again_is_the_same(plan, tmp_path):
 
 def test_owners_with_few_records_publish_where_classes_move(plan, tmp_path):
     if plan.moving is None:
-        with pytest.raises(RefusedError, match="asks for 1500 records"):
+        with pytest.raises(RefusedError, match="asks for 1,500 records"):
             published(plan, tmp_path, 0, n=200)
         return
     made = published(plan, tmp_path, 0, n=200)

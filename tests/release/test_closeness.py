@@ -85,7 +85,7 @@ def test_with_ell_both_promises_are_checked(model):
     with pytest.raises(RefusedError) as refusal:
         ed.release(few, plan)
     assert "does not pass the certificate" in refusal.value.problem
-    assert "Too few values" in refusal.value.found
+    assert "too many of the values" in refusal.value.found
     assert "away from the reference of" in refusal.value.found
 
 

@@ -268,7 +268,7 @@ def test_what_several_columns_do_not_go_with_is_refused(past):
     with pytest.raises(ParameterError, match="by its name"):
         ed.plan(model, ell={"disease": 3}, releases=1, records=2500)
     probabilistic = ed.plan(model, ell=3, releases=1, records=2500, kind="probabilistic")
-    with pytest.raises(RefusedError, match="asks for 2500 records"):
+    with pytest.raises(RefusedError, match="asks for 2,500 records"):
         ed.release(past.iloc[:100], probabilistic)
 
 

@@ -188,7 +188,7 @@ def test_a_column_that_the_manifest_does_not_describe_is_refused(released, check
     rows = read_rows(path)
     check(path, plan)
     write_rows(rows.append_column("name", pa.array(["Maria"] * rows.num_rows)), path)
-    with pytest.raises(FileError, match="1 columns that the manifest does not describe") as caught:
+    with pytest.raises(FileError, match="1 column that the manifest does not describe") as caught:
         check(path, plan)
     assert "Maria" not in str(caught.value)
 
@@ -352,7 +352,7 @@ def test_a_fixed_release_that_leaves_records_out_must_say_so(released):
 def test_a_class_below_k_is_noticed_without_the_plan(released):
     path, plan = released
     rewritten(path, k=10_000)
-    with pytest.raises(RefusedError, match="10000 records in every class"):
+    with pytest.raises(RefusedError, match="10,000 records in every class"):
         ed.verify(path)
     with pytest.raises(FileError, match="disagree on k"):
         ed.verify(path, plan)

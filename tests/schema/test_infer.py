@@ -52,7 +52,7 @@ def test_what_looks_wrong_is_said():
         "age: 999 may stand for",
         "born looks like dates",
         "zero: all its values are taken as one",
-        "place: 1 values differ in spelling only",
+        "place: 1 value differs in spelling only",
         "patient_id: 40 records have 20 different",
     ):
         assert words in said

@@ -262,7 +262,8 @@ def check_subtraction(
         if below:
             raise RefusedError(
                 "Subtracted from a release that is published, or yours, this one may isolate people.",
-                found=f"Their classes differ, and so many differences with fewer than {ell} values of "
+                found=f"Their classes differ, and so many differences with fewer than "
+                f"{counted(ell, 'value')} of "
                 f"{plan.schema.sensitive_names[place]!r} remain, if the people of the classes that are "
                 f"subtracted are in both: {len(below)}.",
                 remedy="Publish the same people under one plan with fixed classes only.",
@@ -337,7 +338,8 @@ def _withheld_by(release: ValidatedRelease, series: Sequence[Registered]) -> tup
     if not (fits.all(axis=1) | withheld).all():
         raise RefusedError(
             "What came and went does not lead from your last release to this one.",
-            found=f"In {int((~fits.all(axis=1) & ~withheld).sum())} classes the numbers do not add up.",
+            found=f"In {counted(int((~fits.all(axis=1) & ~withheld).sum()), 'class', 'classes')} "
+            "the numbers do not add up.",
             remedy="Make the release again, with the state of your last registered release.",
         )
     return tuple(np.flatnonzero(withheld[new.class_of]).tolist())

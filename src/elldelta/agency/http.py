@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from elldelta.errors import FileError, ParameterError, RemoteError
+from elldelta.errors import FileError, ParameterError, RemoteError, counted
 from elldelta.files import json_object
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ async def _read(response: httpx.Response, most_bytes: int) -> Answer:
     async for part in response.aiter_raw():
         content += part
         if len(content) > most_bytes:
-            raise unexpected(f"It is larger than {most_bytes} bytes.")
+            raise unexpected(f"It is larger than {counted(most_bytes, 'byte')}.")
     pause = response.headers.get("retry-after", "")
     is_seconds = pause.isascii() and pause.isdigit() and len(pause) < 6
     return Answer(response.status_code, bytes(content), float(pause) if is_seconds else 0.0)

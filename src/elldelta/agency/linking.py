@@ -11,7 +11,7 @@ from elldelta.core.closeness import SmallestShares
 from elldelta.core.linked_state import LinkedState, least_left
 from elldelta.core.partition import Partition
 from elldelta.core.promises import LATER, Close, Shown
-from elldelta.errors import RefusedError
+from elldelta.errors import RefusedError, counted
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.plan.common_cells import common_cells
 from elldelta.release import Published, recomputed
@@ -118,7 +118,7 @@ def _check_values(
         )
         failing = np.flatnonzero((left >= 0) & (left < ell))
         if failing.size:
-            words = f"{ell} values of {plan.schema.sensitive_names[place]!r}"
+            words = f"{counted(ell, 'value')} of {plan.schema.sensitive_names[place]!r}"
             raise _below(plan, grouping, rows[failing], left[failing], words)
 
 
@@ -170,7 +170,7 @@ def _below(
     return RefusedError(
         "Linked with what is registered already, the release would leave somebody with fewer than "
         f"{promised}.",
-        found=f"{len(worst)} of its classes, at worst with {int(left.min())} values left: "
+        found=f"{len(worst)} of its classes, at worst with {counted(int(left.min()), 'value')} left: "
         f"{_named(plan, grouping, worst)}.",
         remedy=LATER,
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from elldelta.core import diversity as measures
 from elldelta.engines import running, sql
-from elldelta.errors import DataError, Note, ParameterError
+from elldelta.errors import DataError, Note, ParameterError, counted
 from elldelta.model import check_person, person_key
 from elldelta.pages.page import Displayed
 from elldelta.release import count_release, values_shown
@@ -182,7 +182,7 @@ def _fewest_groups(counts: NDArray[np.int64], values: Sequence[str | None], grou
     if strangers:
         raise DataError(
             "Some sensitive values are in no group.",
-            found=f"{strangers} of {len(values)} values do not stand in the hierarchy.",
+            found=f"{strangers} of {counted(len(values), 'value')} do not stand in the hierarchy.",
             remedy="Add a line for each of them: value;group;...;root.",
         )
     numbers = {name: number for number, name in enumerate(dict.fromkeys(group_of.values()))}

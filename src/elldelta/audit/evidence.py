@@ -19,7 +19,7 @@ from elldelta.audit.audit import audit
 from elldelta.audit.evidence_page import risk_upper, sections_of
 from elldelta.audit.result import LIMITS
 from elldelta.audit.subtraction import contained_of
-from elldelta.errors import FileError, InputError, ParameterError, RefusedError
+from elldelta.errors import FileError, InputError, ParameterError, RefusedError, counted
 from elldelta.files import (
     ALGORITHM,
     AtomicFiles,
@@ -250,7 +250,10 @@ def _unsigned(record: Path, digest: str, signed: Mapping[str, Any]) -> str | Non
         return f"{record.name} is not the record that was signed."
     others = sorted({path.name for path in record.parent.iterdir()} - {*files, SIGNATURE})
     if others:
-        return f"{len(others)} files in the folder are not signed: {', '.join(map(repr, others[:3]))}."
+        return (
+            f"{counted(len(others), 'file')} in the folder without a signature: "
+            f"{', '.join(map(repr, others[:3]))}."
+        )
     for name, digest_signed in files.items():
         if not (record.parent / name).is_file() or _file_digest(record.parent / name) != digest_signed:
             return f"{name} is missing, or has been changed."
@@ -318,9 +321,9 @@ def _verdict(
         n_untried = sum(pair.status == "not tried" for pair in found.pairs)
         if n_untried and not is_answered:
             broken.append(
-                f"Not safe while the form leaves open whether one table's population, or a class of it, is "
+                "Not safe while the form leaves open whether one table's population, or a class of it, is "
                 f"contained in another's (contained): subtraction was not tried for {n_untried:,} of "
-                f"{len(found.pairs):,} pairs of releases."
+                f"{counted(len(found.pairs), 'pair')} of releases."
             )
     above = [item for item in releases if item["risk_highest"] > threshold]
     if above:

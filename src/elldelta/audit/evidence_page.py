@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from elldelta.errors import counted
 from elldelta.pages.charts import histogram_words
 from elldelta.pages.page import percent, share_upper
 
@@ -106,13 +107,15 @@ def _covered(record: Mapping[str, Any]) -> str:
         return ""
     if plan["owners"] is not None:
         return (
-            f"{n_named} releases are named here and no ledger: the promise is about releases that one ledger "
+            f"{counted(n_named, 'release is', 'releases are')} named here and no ledger: the "
+            "promise is about releases that one ledger "
             "has admitted. What linking shows is computed below."
         )
     if n_named <= plan["releases"]:
         return ""
     return (
-        f"{n_named} releases are named here, and the promise is about at most {plan['releases']}. What "
+        f"{counted(n_named, 'release is', 'releases are')} named here, and the promise is about at "
+        f"most {plan['releases']}. What "
         "linking all of them shows is computed below."
     )
 
@@ -190,14 +193,15 @@ def _linkability(record: Mapping[str, Any]) -> list[Block]:
     together = (
         "One release was read by itself; whoever is in it"
         if n_releases == 1
-        else f"{n_releases} releases were put side by side, in every group of them. Whoever is in some"
+        else f"{counted(n_releases, 'release was', 'releases were')} put side by side, in every "
+        "group of them. Whoever is in some"
     )
     blocks: list[Block] = [
         {"text": "Can records about one person in several tables be put together, and what does that show?"}
     ]
     for of, linked in _by_column(record):
         left = linked["diversity_min_any"]
-        values = f"is left with at least {left} sensitive values ({linked['ell']} promised)."
+        values = f"is left with at least {counted(left, 'sensitive value')} ({linked['ell']} promised)."
         blocks.append({"text": f"{of} {together} {values}".strip()})
         blocks.append({"text": f"{of} {linked['subtraction']['words']}".strip()})
     if n_releases > 1:
@@ -286,8 +290,11 @@ def risk_upper(risk: float) -> str:
 
 def _five_safes(record: Mapping[str, Any]) -> list[Block]:
     about = record["about"]
-    left = " and ".join(str(linked["diversity_min_any"]) for _, linked in _by_column(record))
-    data = f"At least {left} values left after linking; see above for all numbers."
+    fewest = [linked["diversity_min_any"] for _, linked in _by_column(record)]
+    values = "value" if fewest == [1] else "values"
+    data = (
+        f"At least {' and '.join(map(str, fewest))} {values} left after linking; see above for all numbers."
+    )
     rows = (
         ("Safe projects", about["purpose"], "said"),
         ("Safe people", about["people"], "said"),
@@ -325,13 +332,14 @@ def _ledger(ledger: Mapping[str, Any] | None) -> list[Block]:
     if ledger is None:
         return [{"text": "No ledger was named."}]
     rooms = [
-        f" The fullest class can lose {promise['room_min']} more values of {promise['column']!r}; "
-        f"{promise['classes_without_room']:,} of {ledger['classes']:,} classes can lose none."
+        f" The fullest class can lose {counted(promise['room_min'], 'more value')} of {promise['column']!r}; "
+        f"{promise['classes_without_room']:,} of {counted(ledger['classes'], 'class', 'classes')} "
+        "can lose none."
         for promise in ledger["promises"]
         if "room_min" in promise  # closeness has no room to count
     ]
     chain = (
-        f"The ledger has {ledger['lines']} lines with the one that opens it; its chain is intact."
+        f"The ledger has {counted(ledger['lines'], 'line')} with the one that opens it; its chain is intact."
         f"{''.join(rooms)} Last line: {ledger['head']}"
     )
     return [{"text": ledger["promise"]}, {"list": ledger["conditions"]}, {"text": chain}]

@@ -121,7 +121,10 @@ class Gate(Displayed):
         close = [] if self.closeness is None else [self.closeness.words]
         if self.holds:
             fewest = self.ell if self.diversity_min is None else self.diversity_min
-            among = f"whoever is in {self.before} stays among at least {fewest} values ({self.ell} wanted)"
+            among = (
+                f"whoever is in {self.before} stays among at least {counted(fewest, 'value')} "
+                f"({self.ell} wanted)"
+            )
             kept = " and ".join([*([among] if self.ell > 1 or not close else []), *close])
             yes = f"It may be published: {kept}, whichever of the published releases they are also in."
             return yes + missing_counts(self.assumptions) + self.subtraction.proviso
@@ -134,7 +137,7 @@ class Gate(Displayed):
         if below:
             problems.append(
                 f"{counted(len(below), 'class', 'classes')} of {self.before} would leave somebody "
-                f"with fewer than {self.ell} values, at worst {self.diversity_min}"
+                f"with fewer than {counted(self.ell, 'value')}, at worst {self.diversity_min}"
             )
         n_far = sum(item.too_far for item in self.classes)
         if n_far:
@@ -164,7 +167,7 @@ class Gate(Displayed):
         if not public:
             return document
         if not self.holds:  # without the number of classes
-            below = f"somebody would be left with fewer than {self.ell} values"
+            below = f"somebody would be left with fewer than {counted(self.ell, 'value')}"
             problems = [below] if self.records_below else []
             problems += [item.words for item in (self.closeness,) if item is not None and not item.holds]
             problems += ["subtracting the last release shows too few values"] if self._isolates else []

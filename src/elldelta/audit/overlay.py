@@ -26,7 +26,7 @@ from elldelta.audit.releases import (
 from elldelta.audit.targets import Candidates, known_in_each
 from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
-from elldelta.errors import DataError, InternalError
+from elldelta.errors import DataError, InternalError, counted
 from elldelta.release import sensitive_texts
 from elldelta.schema.composite import SEPARATOR, first_parts, is_composite
 
@@ -450,8 +450,9 @@ def _grouped_values(schema: Schema | None) -> list[Assumption]:
         return []
     return [
         Assumption(
-            f"Values of one group count as one: {schema.n_values} values of {schema.sensitive.name!r} are in "
-            f"{schema.sensitive.n_groups} groups, as the schema says."
+            f"Values of one group count as one: {counted(schema.n_values, 'value')} of "
+            f"{schema.sensitive.name!r} in "
+            f"{counted(schema.sensitive.n_groups, 'group')}, as the schema says."
         )
     ]
 
@@ -471,12 +472,14 @@ def _overlaps(layers: Sequence[Layer], n_unnamed: int) -> Iterator[Assumption]:
         if layer.n_overlapping:
             yield Assumption(
                 f"{layer.name}: classes overlap or records are suppressed in {layer.n_overlapping:,} of "
-                f"{len(layer.row_of):,} cells; somebody there can be in any of them, so their counts are "
+                f"{counted(len(layer.row_of), 'cell')}; somebody there can be in any of them, so "
+                "their counts are "
                 "added up."
             )
     if n_unnamed:
         yield Assumption(
-            f"{n_unnamed:,} cells are named by no label but '*'. They were not linked: only people whose "
+            f"{counted(n_unnamed, 'cell is', 'cells are')} named by no label but '*'. Nothing is "
+            "linked there: only people whose "
             "records are suppressed wherever they occur can be there."
         )
 
@@ -484,6 +487,10 @@ def _overlaps(layers: Sequence[Layer], n_unnamed: int) -> Iterator[Assumption]:
 def _meanings(understanding: Understanding) -> tuple[tuple[str, str, str], ...]:
     """How every label was understood: column, label, meaning. Plain values are taken together."""
     return tuple(
-        (row["column"], f"{row['labels']:,} values" if row["label"] is None else row["label"], row["meaning"])
+        (
+            row["column"],
+            f"{counted(row['labels'], 'value')}" if row["label"] is None else row["label"],
+            row["meaning"],
+        )
         for row in understanding.rows()
     )

@@ -388,7 +388,7 @@ def understand(
     if not any(release.n_records for release in releases):
         raise DataError(
             "The releases hold no record.",
-            found=f"{len(releases)} releases were read.",
+            found=f"{counted(len(releases), 'release was', 'releases were')} read.",
             remedy="Check that these are the files that you meant.",
         )
     understood = tuple(

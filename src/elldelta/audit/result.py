@@ -14,6 +14,7 @@ from elldelta._version import __version__
 from elldelta.audit.documents import for_the_public, plain, without_labels
 from elldelta.audit.releases import missing_counts
 from elldelta.audit.shares import surest_words
+from elldelta.errors import counted
 from elldelta.pages.page import Displayed, percent, write_page
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ class Audit(Displayed):
         wanted = f"{self.ell} were {'promised' if self.ell == self.promised else 'asked for'}"
         alone, broken = len(self.releases) == 1, []
         if fewest < self.ell:
-            left = "1 value is" if fewest == 1 else f"{fewest} values are"
+            left = counted(fewest, "value is", "values are")
             broken.append(f"for at least one person only {left} left; {wanted}")
         elif not self.values_hold and self._worst_series is not None:
             broken.append(self._worst_series.words(self.ell))
@@ -263,7 +264,11 @@ class Audit(Displayed):
         if broken:
             return f"Not safe: {'; and '.join(broken)}."
         where = "in every class" if alone else "for everybody"
-        kept = [f"at least {fewest} values are left {where} ({wanted})"] if self._asks_for_values else []
+        kept = (
+            [f"at least {counted(fewest, 'value is', 'values are')} left {where} ({wanted})"]
+            if self._asks_for_values
+            else []
+        )
         kept += [] if self.closeness is None else [self.closeness.words]
         sense = "shares" if not self._asks_for_values else "distinct values"
         sense += " and shares" if self._asks_for_values and self.closeness is not None else ""
@@ -329,7 +334,8 @@ class Audit(Displayed):
         if below:
             alone = ", ".join(item.name for item in below)
             steps.append(
-                f"Already alone, {alone} shows fewer than {self.ell} values in some class: repair that first."
+                f"Already alone, {alone} shows fewer than {counted(self.ell, 'value')} in some "
+                "class: repair that first."
             )
         if self.left_out:
             best = min(

@@ -122,7 +122,7 @@ class SeriesResult:
         where = f" (at worst between {' and '.join(self.smallest[0].releases)})" if self.smallest else ""
         return (
             f"subtracting releases of one owner from each other leaves {people} who came, went or stayed "
-            f"with as few as {self.diversity_min} of {ell} values{where}"
+            f"with as few as {self.diversity_min} of {counted(ell, 'value')}{where}"
         )
 
 

@@ -26,7 +26,7 @@ from elldelta.core.inference import (
     smoothed,
 )
 from elldelta.core.linkage import ReleasedCounts, distinct_cells
-from elldelta.errors import InternalError, ParameterError
+from elldelta.errors import InternalError, ParameterError, counted
 from elldelta.files import loaded
 from elldelta.model import Model, read_model
 from elldelta.pages.page import percent, share_upper
@@ -143,7 +143,7 @@ class ClosenessLimit:
         if self.plan is not None:
             return "what the plan says about the class"
         if self.model is not None:
-            return f"the model of {self.model.n_records:,} past records"
+            return f"the model of {counted(self.model.n_records, 'past record')}"
         return "the overall distribution of the releases"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from elldelta.audit.documents import plain
 from elldelta.audit.shares import MOST_WORST
 from elldelta.core.differencing import isolate
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,7 +163,7 @@ class Subtraction:
         if pair is None or pair.diversity_min is None:
             return ""
         outer, inner = pair.releases
-        fewest = f"{pair.diversity_min} of {self.below} values"
+        fewest = f"{pair.diversity_min} of {counted(self.below, 'value')}"
         return f"{outer} minus {inner} isolates people with as few as {fewest}"
 
     @property
@@ -194,12 +194,16 @@ class Subtraction:
         n_left = sum(pair.status == "not tried" for pair in self.pairs)
         head = f"Subtraction: {self.status}."
         if self.status == "not tried":
-            some = f" for {n_left:,} of {len(self.pairs):,} pairs of releases; the others isolate no group"
+            some = (
+                f" for {n_left:,} of {counted(len(self.pairs), 'pair')} of releases; the others "
+                "isolate no group"
+            )
             among = some if 0 < n_left < len(self.pairs) else ""
             return f"Subtraction: not tried{among}, because {_WHY_NOT[self.because]}."
         if self.status == "not found":
             return (
-                f"{head} No release minus another isolates a group that shows fewer than {self.below} values."
+                f"{head} No release minus another isolates a group that shows fewer than "
+                f"{counted(self.below, 'value')}."
             )
         if self.status == "found":
             words = f"One population is said to be contained in the other, and {self.isolates}."
@@ -211,7 +215,9 @@ class Subtraction:
                 "affirmed": " Counts allow it; by the answer and the numbers of records shown it is the "
                 "other way round.",
             }.get(self.because, "")
-        return f"{head} {words}" + (f" {n_left:,} pairs were not tried." if n_left else "")
+        return f"{head} {words}" + (
+            f" {counted(n_left, 'pair was', 'pairs were')} not tried." if n_left else ""
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -11,7 +11,7 @@ import numpy as np
 from elldelta.audit.releases import BackgroundKnowledge
 from elldelta.core.diversity import n_groups_left
 from elldelta.engines import format_of, running
-from elldelta.errors import DataError, RefusedError
+from elldelta.errors import DataError, RefusedError, counted
 from elldelta.files import AtomicFiles
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def known_in_each(
     if strangers:
         raise DataError(
             f"The column {strangers[0]!r} of the targets names no release.",
-            found=f"There are {n_releases} releases.",
+            found=f"There are {counted(n_releases, 'release')}.",
             remedy="Write the number of a release after the sign, from 1 in their order.",
         )
     changed = [in_release(people, columns, number + 1) for number in range(n_releases if by_release else 1)]
@@ -207,7 +207,7 @@ def known_columns(overlay: Overlay, people: pa.Table) -> list[str]:
     if not known:
         raise DataError(
             "The targets have no column of a quasi-identifier.",
-            found=f"They have {people.num_columns} columns.",
+            found=f"They have {counted(people.num_columns, 'column')}.",
             remedy=f"Name at least one of: {', '.join(overlay.columns)}.",
         )
     return known

@@ -20,6 +20,7 @@ from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.engines import running
 from elldelta.engines.task import part
+from elldelta.errors import counted
 from elldelta.files import AtomicFiles, check_writable, unwritable
 from elldelta.ledger.publish import release
 from elldelta.model import estimate, write_model
@@ -236,7 +237,7 @@ def _page(numbers: dict[str, Any], curve: Frontier, shares: Figure) -> str:
     left = {name: numbers[name]["patients_by_values"] for name in ("without", "with_plan")}
     highest = max(max(counts) for counts in left.values())
     classes = {kind: [row.classes[kind] for row in curve.rows] for kind in ("paper", "certified")}
-    title = f"Classes against records (ℓ = {ELL}, {len(HOSPITALS)} releases)"
+    title = f"Classes against records (ℓ = {ELL}, {counted(len(HOSPITALS), 'release')})"
     return render(
         "demo.html",
         numbers=numbers,

@@ -13,7 +13,7 @@ import numpy as np
 
 from elldelta.core.checks import check_releases, check_whole
 from elldelta.core.occupancy import poisson_rates
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,8 @@ class ReleaseEvent:
         cells = np.array(self.cells, dtype=np.float64, order="C", copy=True)
         if cells.ndim != 2 or cells.shape[0] != self.partition.n_classes:
             raise ParameterError(
-                f"An event needs one row of cells for each of its {self.partition.n_classes} classes.",
+                "An event needs one row of cells for each of its "
+                f"{counted(self.partition.n_classes, 'class', 'classes')}.",
                 found=f"Shape {cells.shape}.",
             )
         if not (np.isfinite(cells).all() and (cells >= 0.0).all() and cells.sum() <= 1.0 + 1e-6):

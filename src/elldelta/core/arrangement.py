@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elldelta.errors import RefusedError
+from elldelta.errors import RefusedError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -309,6 +309,6 @@ def _check(n_each: NDArray[np.int64], most_pairs: int) -> None:
     if n_pairs > most_pairs:
         raise RefusedError(
             "The classes of the releases meet in too many ways to be laid over each other.",
-            found=f"{n_pairs} pairs of a cell and a class, at most {most_pairs} are possible.",
+            found=f"{counted(n_pairs, 'pair')} of a cell and a class, at most {most_pairs} are possible.",
             remedy="Link fewer releases at a time, or fewer quasi-identifiers.",
         )

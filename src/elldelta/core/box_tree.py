@@ -16,7 +16,7 @@ import numpy as np
 
 from elldelta.core.distribution import frozen
 from elldelta.core.partition import Partition
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, ParameterError, counted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -252,18 +252,19 @@ class CutTree:
         if (n_runs != n_groups).any():
             raise ParameterError(
                 "Every group of a hierarchy must be a run of neighbouring positions.",
-                found=f"{int((n_runs - n_groups).sum())} groups are interrupted.",
+                found=f"{counted(int((n_runs - n_groups).sum()), 'group is', 'groups are')} interrupted.",
                 remedy="Order the domain by the hierarchy, from the root to the leaves.",
             )
         if (changes[1:] & ~changes[:-1]).any():
             raise ParameterError(
                 "Every group of a hierarchy must lie inside one group of the next level.",
-                found=f"{int((changes[1:] & ~changes[:-1]).sum())} groups lie in two.",
+                found=f"In two lie {counted(int((changes[1:] & ~changes[:-1]).sum()), 'group')}.",
             )
         if n_groups[0] != levels.shape[1] or n_groups[-1] != 1:
             raise ParameterError(
                 "A hierarchy begins with one group per position and ends with a single group.",
-                found=f"{n_groups[0]} groups for {levels.shape[1]} positions, and {n_groups[-1]} at the end.",
+                found=f"{counted(n_groups[0], 'group')} for {levels.shape[1]} positions, and "
+                f"{n_groups[-1]} at the end.",
             )
         object.__setattr__(self, "levels", levels)
 
@@ -288,10 +289,13 @@ def check_positions(positions: ArrayLike, sizes: tuple[int, ...]) -> NDArray[np.
     table = np.asarray(positions)
     if table.ndim != 2 or table.shape[1] != len(sizes) or table.dtype.kind not in "iu":
         raise DataError(
-            f"Positions must be a table of whole numbers with {len(sizes)} columns.",
+            f"Positions must be a table of whole numbers with {counted(len(sizes), 'column')}.",
             found=f"Shape {table.shape} of {table.dtype}.",
         )
     outside = int(((table < 0) | (table >= np.array(sizes))).any(axis=1).sum())
     if outside:
-        raise DataError("Positions must lie inside their domains.", found=f"{outside} rows do not.")
+        raise DataError(
+            "Positions must lie inside their domains.",
+            found=f"{counted(outside, 'row does', 'rows do')} not.",
+        )
     return table.astype(np.int64, copy=False)

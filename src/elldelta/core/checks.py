@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,14 +35,19 @@ def check_whole(
         number = int(value)
         if least <= number and (most is None or number <= most):
             return number
-    span = f", {least} or more" if most is None else f" from {least} to {most}"
+    span = f", {least:,} or more" if most is None else f" from {least:,} to {most:,}"
     is_written_wrongly = isinstance(value, float) and value.is_integer()
     raise ParameterError(
-        f"{name.replace('the ', 'The ', 1)} must be a whole number{span}{of}.",
+        f"{capitalized(name)} must be a whole number{span}{of}.",
         found=f"It is {described(value)}.",
         remedy=f"Write {value:.0f}." if is_written_wrongly else "Choose a number in that range.",
         parameter=parameter,
     )
+
+
+def capitalized(noun: str) -> str:
+    """A noun at the beginning of a sentence; ell, p and beta stay as they are."""
+    return f"T{noun[1:]}" if noun.startswith("the ") else noun
 
 
 def check_real(
@@ -53,8 +59,9 @@ def check_real(
     parameter: str | tuple[str, ...] = (),
 ) -> float:
     """Returns `value` if it is a number in a range; `problem` says what is wrong otherwise."""
-    if not isinstance(value, bool) and isinstance(value, Real) and is_inside(float(value)):
-        return float(value)
+    with suppress(OverflowError):  # a whole number that is no float lies in no range
+        if not isinstance(value, bool) and isinstance(value, Real) and is_inside(float(value)):
+            return float(value)
     raise ParameterError(problem, found=f"It is {described(value)}.", remedy=remedy, parameter=parameter)
 
 
@@ -92,7 +99,8 @@ def check_p(p: object, p_ell: float, ell: int) -> float:
     """Returns `p` if it lies in (0, p_ell]; a p above p_ell by rounding alone becomes p_ell."""
     if p_ell <= 0.0:
         raise ParameterError(
-            f"No p is possible: fewer than ell = {ell} sensitive values have positive probability.",
+            f"No p is possible: fewer than ell = {counted(ell, 'sensitive value')} with positive "
+            "probability.",
             found=f"The ell-th largest marginal p_ell is {p_ell}.",
             remedy="Choose a smaller ell.",
         )
@@ -118,7 +126,8 @@ def check_beta(beta: object) -> float:
 
 def described(value: object) -> str:
     """A parameter for a message: what it is if that is short, otherwise only its type."""
-    text, kind = repr(value), type(value).__name__
-    if isinstance(value, int) and not isinstance(value, bool):
-        return text
+    kind = type(value).__name__
+    if isinstance(value, int) and not isinstance(value, bool):  # Python writes no number of 5,000 digits
+        return f"{value}" if abs(value) < 10**30 else "a number of more than 30 digits"
+    text = repr(value)
     return f"{text}, a {kind}" if len(text) < 30 and "\n" not in text else f"of the type {kind}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from elldelta.errors import DistributionError, ParameterError
+from elldelta.errors import DistributionError, ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -440,7 +440,8 @@ def _probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
     if not np.isfinite(table).all():
         raise DistributionError(
             "Probabilities must be finite.",
-            found=f"{int((~np.isfinite(table)).sum())} cells are infinite or not a number.",
+            found=f"{counted(int((~np.isfinite(table)).sum()), 'cell is', 'cells are')} infinite or "
+            "not a number.",
         )
     total = float(_not_negative(table).sum())
     if abs(total - 1.0) > SUM_TOLERANCE:
@@ -455,7 +456,8 @@ def _probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
 def _not_negative(table: NDArray[Any]) -> NDArray[Any]:
     if (table < 0).any():
         raise DistributionError(
-            "Mass must not be negative.", found=f"{int((table < 0).sum())} cells are negative."
+            "Mass must not be negative.",
+            found=f"{counted(int((table < 0).sum()), 'cell is', 'cells are')} negative.",
         )
     return table
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from elldelta.core.closeness import linked_excess
 from elldelta.core.distribution import frozen
-from elldelta.errors import DistributionError, ParameterError
+from elldelta.errors import DistributionError, ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -318,7 +318,7 @@ def posterior(
         if ((table > 0) & ~(mass > 0)).any():
             raise DistributionError(
                 "A release shows a value that has probability 0.",
-                found=f"{int(((table > 0) & ~(mass > 0)).sum())} cells.",
+                found=f"{counted(int(((table > 0) & ~(mass > 0)).sum()), 'cell')}.",
                 remedy="Use a distribution that gives every value that occurs a positive probability.",
             )
     possible = prior > 0

@@ -120,8 +120,8 @@ class LinkedValues:
         witnesses, missed = self.promise.witnesses, self.missed.union
         if missed.shape != witnesses.shape:
             raise ParameterError(
-                f"The ledger is about {witnesses.shape[0]} base classes and {witnesses.shape[1]} sensitive "
-                "values.",
+                f"The ledger is about {counted(witnesses.shape[0], 'base class', 'base classes')} "
+                f"and {counted(witnesses.shape[1], 'sensitive value')}.",
                 found=f"Misses of the shape {missed.shape}.",
             )
         if (missed & ~witnesses).any():

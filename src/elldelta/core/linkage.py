@@ -18,7 +18,7 @@ import numpy as np
 from elldelta.core.checks import check_whole
 from elldelta.core.diversity import as_count_table, entropy_diversities, n_groups_left, recursive_c
 from elldelta.core.partition import Partition, sum_by_class
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,8 +53,8 @@ class ReleasedCounts:
         counts = as_count_table(self.counts)
         if counts.shape[0] != self.partition.n_classes:
             raise ParameterError(
-                f"The partition has {self.partition.n_classes} classes.",
-                found=f"The count table has {counts.shape[0]} rows.",
+                f"The partition has {counted(self.partition.n_classes, 'class', 'classes')}.",
+                found=f"The count table has {counted(counts.shape[0], 'row')}.",
             )
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
@@ -73,7 +73,7 @@ class ReleasedCounts:
         if rows.shape[0] != partition.n_quasi_identifiers:
             raise ParameterError(
                 f"The partition covers {partition.n_quasi_identifiers} quasi-identifiers.",
-                found=f"The table has {rows.shape[0]} rows.",
+                found=f"The table has {counted(rows.shape[0], 'row')}.",
             )
         return cls(partition, sum_by_class(rows, partition))
 
@@ -134,7 +134,7 @@ def link(releases: Sequence[ReleasedCounts]) -> Linkage:
         if release.counts.shape[1] != first.counts.shape[1]:
             raise ParameterError(
                 "All releases must use the same sensitive values.",
-                found=f"{first.counts.shape[1]} and {release.counts.shape[1]} values.",
+                found=f"{first.counts.shape[1]} and {counted(release.counts.shape[1], 'value')}.",
             )
         if release.partition.n_quasi_identifiers != first.partition.n_quasi_identifiers:
             raise ParameterError(

@@ -11,7 +11,7 @@ import numpy as np
 
 from elldelta.core.checks import check_ell, check_p, check_whole
 from elldelta.core.distribution import frozen, sum_by_group
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ class Partition:
         ):
             raise ParameterError(
                 "Class numbers must be 0, 1, 2, ... without a gap.",
-                found=f"{np.unique(class_of).size} different numbers "
+                found=f"{counted(np.unique(class_of).size, 'different number')} "
                 f"from {class_of.min()} to {class_of.max()}.",
             )
         class_of.setflags(write=False)

@@ -75,7 +75,7 @@ class Shown:
         object.__setattr__(self, "left_out", frozen(self.left_out, np.bool_, copy=True))
         if self.counts.shape[0] != n_groups or self.left_out.shape != (n_groups,):
             raise ParameterError(
-                f"There are {n_groups} published classes.",
+                f"The grouping has {counted(n_groups, 'published class', 'published classes')}.",
                 found=f"Counts have the shape {self.counts.shape}, and what is left out "
                 f"{self.left_out.shape}.",
             )
@@ -95,7 +95,7 @@ class Shown:
         grouping = Partition(np.arange(len(records))) if grouping is None else grouping
         if grouping.n_quasi_identifiers != len(records):
             raise ParameterError(
-                f"The table has {len(records)} base classes.",
+                f"The table has {counted(len(records), 'base class', 'base classes')}.",
                 found=f"The grouping is about {grouping.n_quasi_identifiers}.",
             )
         counts = sum_by_class(records, grouping)
@@ -106,9 +106,11 @@ class Shown:
         """Records by published class and value of one sensitive column of a plan with so many classes."""
         if self.grouping.n_quasi_identifiers != n_classes or values.stop > self.counts.shape[1]:
             raise ParameterError(
-                f"The promise is about {n_classes} base classes and values up to the {values.stop}th.",
-                found=f"The release has {self.grouping.n_quasi_identifiers} base classes and "
-                f"{self.counts.shape[1]} values.",
+                f"The promise is about {counted(n_classes, 'base class', 'base classes')} and "
+                f"values up to the {values.stop}th.",
+                found=f"The release has "
+                f"{counted(self.grouping.n_quasi_identifiers, 'base class', 'base classes')} and "
+                f"{counted(self.counts.shape[1], 'value')}.",
             )
         return self.counts[:, values]
 
@@ -188,7 +190,7 @@ class Values:
             raise ParameterError(
                 "Allowances must not be negative, and t of them must leave ell of the witnesses "
                 "(t b_c <= a_c - ell).",
-                found=f"{too_large} of {allowances.size} base classes break this "
+                found=f"{too_large} of {counted(allowances.size, 'base class', 'base classes')} break this "
                 f"for ell = {ell} and t = {releases}.",
                 remedy="Use the allowances of the plan.",
             )
@@ -280,7 +282,10 @@ class Values:
 
     def words(self, violation: NDArray[Any]) -> str:
         """How many classes break it."""
-        return f"Too few values of {self.column!r} in {_classes(violation)}."
+        verb = "misses" if int((violation > 0).sum()) == 1 else "miss"
+        return (
+            f"{_classes(violation)} {verb} too many of the values of {self.column!r} that the plan counts on."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,7 +409,7 @@ class Size:
 
     def words(self, violation: NDArray[Any]) -> str:
         """How many classes break it."""
-        return f"Fewer than {self.k} records in {_classes(violation)}."
+        return f"Fewer than {counted(self.k, 'record')} in {_classes(violation)}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,8 +481,8 @@ def check_shown(promises: Sequence[Promise], shown: Shown) -> None:
     n_values = max((promise.values.stop for promise in promises), default=0)
     if shown.counts.shape[1] != n_values:
         raise ParameterError(
-            f"The plan has {n_values} sensitive values.",
-            found=f"The table of counts has {shown.counts.shape[1]} columns.",
+            f"The plan has {counted(n_values, 'sensitive value')}.",
+            found=f"The table of counts has {counted(shown.counts.shape[1], 'column')}.",
         )
     slices = {(promise.values.start, promise.values.stop) for promise in promises}
     first, *others = (shown.counts[:, begin:end].sum(axis=1) for begin, end in sorted(slices))

@@ -16,7 +16,7 @@ import numpy as np
 from elldelta.core.checks import check_beta, check_delta, check_ell, check_eta, check_p, check_whole
 from elldelta.core.distribution import check_marginal, frozen
 from elldelta.core.witnesses import Witnesses
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import ParameterError, RefusedError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,9 +163,10 @@ def smallest_p(
     needed = high.records(delta)
     if needed > n_records:
         raise RefusedError(
-            f"{n_records} records are not enough for ell = {ell} and delta = {delta:g}.",
-            found=f"Even a single class for everybody needs {needed} records.",
-            remedy=f"Wait for {needed} records, or choose a smaller ell or a larger delta.",
+            f"{counted(n_records, 'record is', 'records are')} not enough for ell = {ell} and delta "
+            f"= {delta:g}.",
+            found=f"Even a single class for everybody needs {counted(needed, 'record')}.",
+            remedy=f"Wait for {counted(needed, 'record')}, or choose a smaller ell or a larger delta.",
         )
     low, best = eta, high.p
     while best - low > 1e-15 * best:

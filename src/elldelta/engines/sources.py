@@ -28,7 +28,7 @@ from elldelta.engines.formats import (
     suffix_of,
     table_head,
 )
-from elldelta.errors import DataError, FileError, ParameterError
+from elldelta.errors import DataError, FileError, ParameterError, counted
 from elldelta.files import CsvFormat, CsvHeader, no_file, read_header
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class SourceTable:
         if not columns:
             raise DataError(
                 "The files have no column in common.",
-                found=f"There are {len(files)} files.",
+                found=f"There are {counted(len(files), 'file')}.",
                 remedy="Give files of the same kind; check that each begins with a header.",
             )
         return cls(files, columns, frozenset(set.union(*names) - shared - hidden), hidden)
@@ -128,7 +128,7 @@ class SourceTable:
     def origin(self) -> str:
         """Words for the files, for messages."""
         if len(self.files) > 1:
-            return f"the {len(self.files)} files"
+            return f"the {counted(len(self.files), 'file')}"
         path = self.files[0].path
         return STANDARD_INPUT if path.name.startswith(STANDARD_INPUT) else str(path)
 

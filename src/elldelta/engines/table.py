@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from elldelta.engines import sql
 from elldelta.engines.cells import UnreadableTypeError, as_text
-from elldelta.errors import DataError, InternalError, ParameterError
+from elldelta.errors import DataError, InternalError, ParameterError, counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,7 +131,10 @@ class Table:
             other.casefold() in known for other in wanted
         ):
             # Not listed: in a file without a header the names are the cells of its first record.
-            found = f"None of its {len(self.columns)} columns has this name, or another one that is needed."
+            found = (
+                f"None of its {counted(len(self.columns), 'column')} has this name, or another "
+                "one that is needed."
+            )
             return found, "Check the names, the separator, and that the first line is a header."
         listed = ", ".join(map(repr, self.names[:MOST_LISTED]))
         more = len(self.names) - MOST_LISTED
@@ -147,7 +150,7 @@ class Table:
         if self.n_rows is not None and n_read != self.n_rows:
             raise InternalError(
                 "Records were lost or invented while reading.",
-                found=f"{self.origin} holds {self.n_rows} records, {n_read} were read.",
+                found=f"{self.origin} holds {counted(self.n_rows, 'record')}, {n_read} were read.",
                 remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
             )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.ledger_state import LedgerState, Missed
-from elldelta.errors import ElldeltaError, FileError, ParameterError
+from elldelta.errors import ElldeltaError, FileError, ParameterError, counted
 from elldelta.files import check_format, json_object
 from elldelta.ledger.lines import (
     FORMAT_VERSION,
@@ -138,7 +138,7 @@ class LedgerChain:
         if header.closeness:
             near = " and ".join(promise.words for promise in header.closeness)
             promises.append(f"keep the shares of linked records, for any set of values, {near}")
-        which = f"{self.n_releases:,} releases" if self.n_releases > 1 else "releases"
+        which = counted(self.n_releases, "release") if self.n_releases > 1 else "releases"
         return f"Any of the {which} in this ledger, linked in any way, {' and '.join(promises)}.{again}"
 
     @property
@@ -147,8 +147,8 @@ class LedgerChain:
         conditions = []
         if self.n_sealed:
             conditions.append(
-                f"{self.n_sealed:,} of the releases are not published yet, and their lines are sealed. That "
-                "they fit, and what room they leave, is the word of whoever keeps the ledger."
+                f"Sealed, because they are not published yet: {counted(self.n_sealed, 'release')}. What they "
+                "miss, and that they fit, is the word of whoever keeps the ledger."
             )
         if self.on_word:
             named = ", ".join(map(str, sorted(self.on_word)))
@@ -356,7 +356,8 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     if n_below:
         raise FileError(
             f"{source} does not keep its promise.",
-            found=f"{n_below} base classes are left with fewer witnesses than it promises.",
+            found=f"{counted(n_below, 'base class is', 'base classes are')} left with fewer "
+            "witnesses than it promises.",
             remedy="It was not written by elldelta; link the releases themselves to see what they show.",
         )
     return chain
@@ -416,7 +417,7 @@ def counted_line(chain: LedgerChain, line_hash: str, source: str) -> LedgerEntry
     if entry is None:
         raise FileError(
             f"{source} does not hold a line that it must hold.",
-            found=f"None of its {len(chain.entries)} releases has the given hash.",
+            found=f"None of its {counted(len(chain.entries), 'release')} has the given hash.",
             remedy="Lines were cut off at the end, or it is another ledger: restore it from a copy.",
         )
     if entry.sequence in chain.voided:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-from elldelta.errors import ElldeltaError, FileError, InternalError, RefusedError
+from elldelta.errors import ElldeltaError, FileError, InternalError, RefusedError, counted
 from elldelta.files import check_writable, folders_to_disk, unreadable, unwritable
 from elldelta.ledger.admission import Admission, ReadLedger, check_owner
 from elldelta.ledger.chain import (
@@ -226,7 +226,8 @@ class OpenLedger(ReadLedger):
         if self.chain.sealed:
             raise RefusedError(
                 f"{self._source} holds lines that are not shown.",
-                found=f"{len(self.chain.sealed)} lines are sealed: it is a copy that an agency has handed "
+                found=f"{counted(len(self.chain.sealed), 'line is', 'lines are')} sealed: it is a "
+                "copy that an agency has handed "
                 "out, and what they miss cannot be checked here.",
                 remedy="Publish through the agency, which has all lines.",
             )

@@ -14,7 +14,7 @@ from elldelta.core.closeness import as_limit
 from elldelta.core.partition import grouping_from_merged
 from elldelta.core.promises import Close, Shown, Values
 from elldelta.core.updates import Update
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 from elldelta.files import (
     canonical_json,
     canonical_parts,
@@ -86,8 +86,12 @@ class PromisedValues:
     @property
     def words(self) -> str:
         """What is left of the column."""
-        each = f" with at least {self.min_records} linked records each" if self.min_records > 1 else ""
-        return f"{self.ell} values of {self.column!r}{each}"
+        each = (
+            f" with at least {counted(self.min_records, 'linked record')} each"
+            if self.min_records > 1
+            else ""
+        )
+        return f"{counted(self.ell, 'value')} of {self.column!r}{each}"
 
 
 @dataclass(frozen=True)

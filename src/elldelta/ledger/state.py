@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from elldelta.errors import FileError, ParameterError
+from elldelta.errors import FileError, ParameterError, counted
 from elldelta.files import MisfitError, changed, check_format, fields_of, is_digest, record_from, unreadable
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class Cells:
         if max(self.classes, default=0) >= n_classes or max(self.values, default=0) >= n_values:
             raise FileError(
                 "There are counts of classes or values that the release does not have.",
-                found=f"There are {n_classes} classes and {n_values} sensitive values.",
+                found=f"The plan has {counted(n_classes, 'class', 'classes')} and "
+                f"{counted(n_values, 'sensitive value')}.",
                 remedy="Make them from the release and the plan it was made with.",
             )
         table = np.zeros((n_classes, n_values), dtype=np.int64)

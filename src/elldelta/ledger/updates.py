@@ -24,7 +24,7 @@ from elldelta.core.partition import Partition
 from elldelta.core.promises import Shown, certify
 from elldelta.core.updates import Groups
 from elldelta.engines import TableColumn, sql, state_sql
-from elldelta.errors import DataError, InternalError, ParameterError, RefusedError
+from elldelta.errors import DataError, InternalError, ParameterError, RefusedError, counted
 from elldelta.files import canonical_json, changed
 from elldelta.ledger.state import (
     COLUMNS,
@@ -341,13 +341,15 @@ class Comparison:
         if n_now:
             raise DataError(
                 "Who must go is still in the table, and would come back with the next release.",
-                found=f"{n_now} of the {n} people to erase are in the table that is to be released.",
+                found=f"{n_now} of the {counted(n, 'person', 'people')} to erase are in the table "
+                "that is to be released.",
                 remedy="Remove them from the table first, for good.",
             )
         if not n or n_old < n:
             raise DataError(
                 "Not everybody who must go was found.",
-                found=f"Of {n} people to erase, the state of the last release knows {n_old}.",
+                found=f"Of {counted(n, 'person', 'people')} to erase, the state of the last release "
+                f"knows {n_old}.",
                 remedy=f"Name them as the table does in the column {self._person!r}, and nobody else.",
             )
         return erased

@@ -10,7 +10,7 @@ import numpy as np
 
 from elldelta.engines import Progress, Table, ValueKind, sql
 from elldelta.engines.cells import as_text
-from elldelta.errors import DataError
+from elldelta.errors import DataError, counted
 from elldelta.model.counts import Accounting, Counts
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Integers
 
@@ -260,13 +260,14 @@ def _refuse(
     if forbidden:
         raise DataError(
             "The table has missing values where the schema allows none.",
-            found=f"{_listed(forbidden)}, of {accounting.n_read} records.",
+            found=f"{_listed(forbidden)}, of {counted(accounting.n_read, 'record')}.",
             remedy='Correct the data, or set nulls to "category" or "suppress" for these columns.',
         )
     if unknown == "refuse" and accounting.unknown:
         raise DataError(
             "The table has values outside their domains.",
-            found=f"{_listed(accounting.unknown, _domains(schema))}, of {accounting.n_read} records.",
+            found=f"{_listed(accounting.unknown, _domains(schema))}, of "
+            f"{counted(accounting.n_read, 'record')}.",
             remedy=f"{remedy} Examples can be shown.",
             parameter=(*helpful, "show_values"),
         )
@@ -280,7 +281,7 @@ def _listed(tally: Mapping[str, int], domains: Mapping[str, str] | None = None) 
 def _domains(schema: Schema) -> dict[str, str]:
     """What each column may hold: a range, or how many values; the schema and the plan list them."""
     return {
-        column.name: f"{column.domain.size:,} values"
+        column.name: f"{counted(column.domain.size, 'value')}"
         if isinstance(column.domain, Categories)
         else column.domain.label(0, column.domain.size - 1)
         for column in schema.counted_columns

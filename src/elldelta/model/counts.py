@@ -17,7 +17,7 @@ from elldelta.core.distribution import (
     is_sparse_better,
     sparse_rows,
 )
-from elldelta.errors import DataError, InternalError, SchemaError
+from elldelta.errors import DataError, InternalError, SchemaError, counted
 from elldelta.files import fields_of
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Counts:
             "Its table is about other combinations or sensitive values.": self.table.shape
             == (self.ranks.size, self.schema.n_values),
             "Some combinations hold no record.": (np.diff(offsets) > 0).all(),
-            f"Its cells do not add up to the {self.n_records} records counted.": (
+            f"Its cells do not add up to the {counted(self.n_records, 'record')} counted.": (
                 n.sum(dtype=np.float64) < 2.0**62 and self._adds_up()
             ),
         }
@@ -226,7 +226,7 @@ class Counts:
         if shape[0] * shape[1] > most_cells:
             raise DataError(
                 "The table of combinations and sensitive values, zeros included, does not fit into memory.",
-                found=f"{shape[0]} combinations occur with {shape[1]} sensitive values.",
+                found=f"{counted(shape[0], 'combination')}, with {counted(shape[1], 'sensitive value')}.",
                 remedy="Use wider ranges or coarser dates, or put sensitive values into bins.",
             )
         table = np.zeros(shape, dtype=np.int64)
@@ -256,7 +256,8 @@ class Counts:
         if self.n_records == 0:
             raise DataError(
                 "There is no record to estimate from.",
-                found=f"{self.accounting.n_read} records were read, none was counted.",
+                found=f"{counted(self.accounting.n_read, 'record was', 'records were')} read, none "
+                "was counted.",
                 remedy="Give a table with records that fit the schema.",
             )
         slices = self.schema.value_slices

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.engines import Engine, Progress, running
-from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, SchemaError
+from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, SchemaError, counted
 from elldelta.files import (
     AtomicFiles,
     CsvFormat,
@@ -116,7 +116,9 @@ class Model(Displayed):
             "left out": self.accounting.n_read - self.counts.n_records,
             "combinations": f"{self.counts.n_combinations:,} of {schema.n_combinations:,} occur",
             "quasi-identifiers": ", ".join(schema.names),
-            "sensitive": "; ".join(f"{column.name}, {column.size:,} values" for column in schema.sensitives),
+            "sensitive": "; ".join(
+                f"{column.name}, {counted(column.size, 'value')}" for column in schema.sensitives
+            ),
             "digest": self.digest,
             **({"protection": promise_to_the_past(self.noise)} if self.noise else {}),
         }
@@ -150,8 +152,8 @@ class Model(Displayed):
         if not self.noise:
             return ["The counts are exact. Keep the file as safe as the records that were counted."]
         costs = [
-            f"Estimate {place}: about {each.records:,} records, {each.mechanism}, epsilon {each.epsilon:g}: "
-            + ", ".join(f"{name} {cost:.4g}" for name, cost in each.steps)
+            f"Estimate {place}: about {counted(each.records, 'record')}, {each.mechanism}, epsilon "
+            f"{each.epsilon:g}: " + ", ".join(f"{name} {cost:.4g}" for name, cost in each.steps)
             for place, each in enumerate(self.noise, start=1)
         ]
         return [promise_to_the_past(self.noise), ADDS_UP, *costs]
@@ -163,7 +165,7 @@ class Model(Displayed):
         sensitive = self.schema.sensitive
         marginal = self.to_distribution().for_column(0).value_marginal.tolist()
         return draw_marginal(
-            sensitive.value_labels, marginal, f"{sensitive.name}: {self.n_records:,} records"
+            sensitive.value_labels, marginal, f"{sensitive.name}: {counted(self.n_records, 'record')}"
         )
 
     @cached_property

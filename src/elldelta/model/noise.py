@@ -15,7 +15,7 @@ import numpy as np
 
 from elldelta.core.checks import check_real, check_whole
 from elldelta.engines import Table, sql
-from elldelta.errors import InternalError, ParameterError, RefusedError
+from elldelta.errors import InternalError, ParameterError, RefusedError, counted
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.persons import check_person, person_key
 
@@ -183,7 +183,7 @@ def opendp() -> ModuleType:
 
 def rows_of(n: int) -> str:
     """A number of records, in words."""
-    return "one record" if n == 1 else f"{n} records"
+    return "one record" if n == 1 else counted(n, "record")
 
 
 def _listed(numbers: Sequence[float]) -> str:
@@ -278,7 +278,8 @@ def _check_domain(schema: Schema, delta: float | None) -> None:
     if delta is None and n_cells > MOST_NOISED:
         raise ParameterError(
             "The domain has too many cells for noise on each of them.",
-            found=f"{schema.n_combinations:,} combinations of {schema.n_values:,} values each.",
+            found=f"{counted(schema.n_combinations, 'combination')} of "
+            f"{counted(schema.n_values, 'value')} each.",
             remedy="Give a delta for the noise, such as 1e-6: then only what occurs is noised. Or use wider "
             "ranges, coarser dates or fewer columns.",
             parameter="delta_dp",

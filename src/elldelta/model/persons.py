@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.engines import sql
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, ParameterError, counted
 from elldelta.model.counts import Counts
 from elldelta.schema.composite import with_parts
 from elldelta.schema.labels import MISSING_TOKENS
@@ -116,7 +116,7 @@ def _check_same_records(
     if unnamed.any():
         raise DataError(
             f"Some records have no value in the column {person!r}, which tells persons apart.",
-            found=f"{int(unnamed.sum())} of {accounting.n_counted} records.",
+            found=f"{int(unnamed.sum())} of {counted(accounting.n_counted, 'record')}.",
             remedy="Leave these records out, or give each of them a value.",
         )
     if int(n.sum()) != accounting.n_counted:

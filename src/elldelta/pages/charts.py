@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Literal
 
-from elldelta.errors import FileError
+from elldelta.errors import FileError, counted
 from elldelta.files import AtomicFiles, check_writable
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def curve_words(points: Sequence[Mapping[str, Any]], ell: int) -> str:
     """What the curve shows, for those who do not see it."""
     first, last = points[0], points[-1]
     return (
-        f"Line chart. In the worst group, the share of linked records with fewer than {ell} values left goes "
+        "Line chart. In the worst group, the share of linked records with fewer than "
+        f"{counted(ell, 'value')} left goes "
         f"from {first['share_below_max']:.0%} for one release to {last['share_below_max']:.0%} for "
         f"{last['releases']}; the share with one value left from {first['share_exposed_max']:.0%} to "
         f"{last['share_exposed_max']:.0%}. The table below has every number."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.witnesses import Witnesses
-from elldelta.errors import FileError, ParameterError
+from elldelta.errors import FileError, ParameterError, counted
 from elldelta.plan.wish import asked_k
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _wrong_budget(plan: Plan, column: ColumnPlan) -> str | None:
     if failure <= plan.n_planned * plan.delta * (1.0 + SLACK):
         return None
     return (
-        f"Its failure probability is {failure:.4g}, more than {plan.n_planned} releases of "
+        f"Its failure probability is {failure:.4g}, more than {counted(plan.n_planned, 'release')} of "
         f"{plan.delta:g} each allow."
     )
 
@@ -107,7 +107,7 @@ def _wrong_closeness(plan: Plan, column: ColumnPlan) -> str | None:
     if column.closeness.past_sizes.sum(dtype=np.float64) > column.past_records * (1.0 + SLACK):
         return "The shares of its classes add up to more than 1."
     if plan.moving is not None and plan.records < plan.k:
-        return f"A release of {plan.records} records cannot show {plan.k}."
+        return f"A release of {counted(plan.records, 'record')} cannot show {plan.k}."
     return None
 
 

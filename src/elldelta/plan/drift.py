@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.occupancy import count_chances
+from elldelta.errors import counted
 from elldelta.files import loaded
 from elldelta.model import Model, read_model, reordered
 from elldelta.plan.plan import Plan, read_plan
@@ -114,7 +115,8 @@ class Drift:
             f"a release will be refused with a chance of about {1.0 - self.plan.passing_now:.0%}, and "
             f"{1.0 - self.plan.passing_before:.0%} was expected"
             if self.plan.is_fixed
-            else f"about {self.plan.failing_now:,.0f} of {self.plan.classes:,} classes will move up, "
+            else f"about {self.plan.failing_now:,.0f} of "
+            f"{counted(self.plan.classes, 'class', 'classes')} will move up, "
             f"and {self.plan.failing_before:,.0f} were expected"
         )
         return (

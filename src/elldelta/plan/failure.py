@@ -10,6 +10,7 @@ from elldelta.core.distribution import JointDistribution, SparseRows
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper, count_chances, shortfalls_upper
 from elldelta.core.sample_size import union_bound
+from elldelta.errors import counted
 from elldelta.plan.consistency import SLACK
 from elldelta.plan.movers import common_of
 from elldelta.plan.root import root_failure_upper
@@ -134,7 +135,7 @@ def _wrong_by_cells(plan: Plan, column: ColumnPlan) -> str | None:
     rows = falling[column.witnesses.offsets[:-1, np.newaxis] + np.arange(ell)]
     least = plan.releases * float(((1.0 - rows) ** plan.records).sum())
     if p is None or p <= 0.0 or rows[:, -1].min() < p * (1.0 - SLACK):
-        return f"A class has fewer than {ell} witness cells of at least p."
+        return f"A class has fewer than {counted(ell, 'witness cell')} of at least p."
     n_classes = min(plan.schema.n_combinations, 1.0 / (ell * p))
     most = max(least, plan.releases * union_bound(n_classes, ell, p, plan.records))
     if not _is_about(column.failure_upper, min(least, 1.0), min(most, 1.0)):

@@ -10,7 +10,7 @@ import numpy as np
 from elldelta.core.checks import MOST_RECORDS, check_whole
 from elldelta.core.generalize.boxes import EFFORT
 from elldelta.engines.task import computed, part
-from elldelta.errors import RefusedError
+from elldelta.errors import RefusedError, counted
 from elldelta.files import loaded
 from elldelta.model import Model, read_model
 from elldelta.pages.page import Displayed
@@ -78,7 +78,7 @@ class Frontier(Displayed):
 
         curves = {str(kind): [row.classes[kind] for row in self.rows] for kind in self.rows[0].classes}
         title = (
-            f"Classes against records: ℓ = {self.ell}, {self.releases} linked releases, "
+            f"Classes against records: ℓ = {self.ell}, {counted(self.releases, 'linked release')}, "
             f"δ = {self.delta:g} each"
         )
         return draw_frontier([row.records for row in self.rows], curves, title)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 from elldelta.model import reordered
 from elldelta.pages.charts import draw_class_map
 
@@ -69,7 +69,7 @@ def picture_of_classes(
         shares.reshape(shape),
         (named[0].name, named[1].name),
         (named[0].value_labels, named[1].value_labels),
-        f"{plan.n_classes} classes" + (f"\nshown for {rest}" if rest else ""),
+        f"{counted(plan.n_classes, 'class', 'classes')}" + (f"\nshown for {rest}" if rest else ""),
     )
 
 
@@ -85,7 +85,7 @@ def _places_to_draw(schema: Schema, columns: Sequence[str] | None) -> tuple[int,
         if len(set(columns)) != 2 or not set(columns) <= set(schema.names):
             raise ParameterError(
                 "Name two different quasi-identifiers to draw.",
-                found=f"{len(columns)} names were given.",
+                found=f"{counted(len(columns), 'name was', 'names were')} given.",
                 remedy=f"Choose from: {', '.join(schema.names)}.",
             )
         across, up = (schema.names.index(name) for name in columns)

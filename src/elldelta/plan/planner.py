@@ -16,7 +16,7 @@ from elldelta.core.partition import Partition, greedy
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
 from elldelta.core.witnesses import Witnesses
 from elldelta.engines.task import computed
-from elldelta.errors import RefusedError
+from elldelta.errors import RefusedError, counted
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model
 from elldelta.pages.charts import check_picture, write_picture
@@ -109,7 +109,6 @@ def plan_to_file(
     *,
     hierarchies: Mapping[str, str | os.PathLike[str]] | None = None,
     picture: Path | None = None,
-    picture_columns: Sequence[str] | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Plan, Utility]:
@@ -121,7 +120,6 @@ def plan_to_file(
         path: The file to write.
         hierarchies: Files with groups of the values of some quasi-identifiers.
         picture: A file for a picture of the classes.
-        picture_columns: The two columns to draw.
         overwrite: Whether to replace what is there.
         progress: Is told how far the work is.
 
@@ -136,7 +134,7 @@ def plan_to_file(
     if picture is not None:
         from elldelta.plan.picture import picture_of_classes
 
-        write_picture(picture_of_classes(made, past, picture_columns), picture, overwrite=overwrite)
+        write_picture(picture_of_classes(made, past), picture, overwrite=overwrite)
     write_plan(made, path, overwrite=overwrite)
     return made, utility
 
@@ -356,7 +354,7 @@ class Planner:
         return RefusedError(
             "The past records are too few for such a plan.",
             found=f"No classes were found whose witnesses occur at least {self.wish.fewest_past} times in "
-            f"them; there are {self.model.n_records} past records.",
+            f"them; there are {counted(self.model.n_records, 'past record')}.",
             remedy="Estimate from more records, or choose a smaller ell or a smaller limit.",
         )
 
@@ -433,9 +431,10 @@ class Planner:
             if needed <= n_records:
                 return partition
         raise RefusedError(
-            f"No classes keep the failure of a release of {n_records} records within {wish.delta:g}.",
+            f"No classes keep the failure of a release of {counted(n_records, 'record')} within "
+            f"{wish.delta:g}.",
             found="Past counts are told rounded down, and with these not even one class for everybody does.",
-            remedy=f"Wait for {needed} records per release, or lower ell.",
+            remedy=f"Wait for {counted(needed, 'record')} per release, or lower ell.",
         )
 
     @property

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-from elldelta.core.checks import MOST_RECORDS, check_real, check_whole, described
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.core.checks import MOST_RECORDS, capitalized, check_real, check_whole, described
+from elldelta.errors import ParameterError, RefusedError, counted
 from elldelta.parameters import (
     ClosenessTo,
     Doc,
@@ -45,12 +45,14 @@ ELL = Doc(
     noun="ell",
     label="ℓ: sensitive values left for everybody",
     least=1,
+    most=MOST_RECORDS,
 )
 RELEASES = Doc(
     "How many releases somebody may link together.",
     noun="the number of releases",
     label="t: releases that may be linked",
     least=1,
+    most=MOST_RECORDS,
 )
 DELTA = Doc(
     "Failure probability of one release: of a certified plan, that a table with so many records is refused. "
@@ -199,6 +201,7 @@ class Wish:
             noun="the number of records per witness",
             label="Records behind a value",
             least=1,
+            most=MOST_RECORDS,
         ),
     ] = 1
     fewest_past: Annotated[
@@ -210,6 +213,7 @@ class Wish:
             noun="the number of past records per witness",
             label="Past records behind a value that a class relies on",
             least=1,
+            most=MOST_RECORDS,
         ),
     ] = 1
     p: Annotated[
@@ -284,7 +288,7 @@ class Wish:
         for name in () if self.is_certified else FOR_CERTIFIED:
             if getattr(self, name) != defaults[name].default:
                 raise ParameterError(
-                    f"{_capital(defaults[name].doc.noun)} is for a certified plan.",
+                    f"{capitalized(defaults[name].doc.noun)} is for a certified plan.",
                     found=f"The kind of plan is {self.kind}.",
                     remedy="Leave it out, or ask for a certified plan.",
                     parameter=(name, "kind"),
@@ -377,7 +381,7 @@ class Wish:
         if unknown:
             raise ParameterError(
                 "A wish says nothing that is not known here.",
-                found=f"{len(unknown)} names are not known.",
+                found=f"{counted(len(unknown), 'name is', 'names are')} not known.",
                 remedy=f"Choose from: {', '.join(field.name for field in fields(cls))}.",
             )
         return cls(**document)
@@ -422,7 +426,7 @@ def _checked(parameter: Parameter, value: object) -> object:
             return value
         words = ", ".join(doc.choices)
         raise ParameterError(
-            f"{_capital(doc.noun)} must be one of {words}.",
+            f"{capitalized(doc.noun)} must be one of {words}.",
             found=f"It is {described(value)}.",
             remedy=f"Leave it out for {parameter.default}, or write one of {words}.",
             parameter=parameter.name,
@@ -432,15 +436,10 @@ def _checked(parameter: Parameter, value: object) -> object:
     return check_real(
         value,
         doc.includes,
-        f"{_capital(doc.noun)} must be {doc.range}.",
+        f"{capitalized(doc.noun)} must be {doc.range}.",
         f"A useful value is {doc.usual}." if doc.usual else "Choose a number in that range.",
         parameter=parameter.name,
     )
-
-
-def _capital(noun: str) -> str:
-    """A noun at the beginning of a sentence; ell, p and beta stay as they are."""
-    return noun.replace("the ", "The ", 1) if noun.startswith("the ") else noun
 
 
 def asked_k(k: int, ell: int, min_records: int) -> int:

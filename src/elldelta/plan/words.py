@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from elldelta.errors import counted
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.columns import APART
 
@@ -36,7 +37,7 @@ def promise_of(plan: Plan) -> str:
     columns = zip(plan.columns, plan.schema.sensitives, strict=True)
     sentences = [sentence for pair in columns for sentence in _sentences(plan, *pair)]
     if plan.is_certified and plan.k > max(plan.ells) * plan.min_records:
-        sentences.append(f"No published class holds fewer than {plan.k} records.")
+        sentences.append(f"No published class holds fewer than {counted(plan.k, 'record')}.")
     return " ".join((*sentences, *(_chances_of_passing(plan) if plan.is_certified else ())))
 
 
@@ -60,7 +61,8 @@ def _sentences(plan: Plan, column: ColumnPlan, sensitive: Column) -> list[str]:
     if not is_certified:
         return [
             f"{which} {left}, except with probability at most {rounded_up(column.failure_upper)} "
-            f"(asked for: {plan.delta:g} per release). Each release needs at least {plan.records} records."
+            f"(asked for: {plan.delta:g} per release). Each release needs at least "
+            f"{counted(plan.records, 'record')}."
         ]
     sentences = [f"{which} {left}, for certain."] if column.promises_values else []
     if column.closeness is not None:
@@ -81,9 +83,12 @@ def _chances_of_passing(plan: Plan) -> list[str]:
     if plan.promises_closeness:
         shows, at_most = "is estimated not to pass", "with a chance of at most"
     reads = "one release" if plan.owners is None else "one release and all that its ledger admitted before"
-    each = f"In a release of at least {plan.records} records a class {shows}"
+    each = f"In a release of at least {counted(plan.records, 'record')} a class {shows}"
     if plan.owners is not None:
-        each = f"If {plan.owners} owners publish {plan.records} records each, a class of one of them {shows}"
+        each = (
+            f"If {counted(plan.owners, 'owner publishes', 'owners publish')} "
+            f"{counted(plan.records, 'record')} each, a class of one of them {shows}"
+        )
     return [
         f"{each} {at_most} {moving.merge_risk:g}. It is then published together with its "
         "neighbour in the tree of this plan, and some others are by chance (decoys), so that a merged class "
@@ -104,24 +109,29 @@ def _chances_of_passing(plan: Plan) -> list[str]:
 
 def _refused_if_moving(plan: Plan) -> str:
     if plan.n_planned == 1:
-        return f"A release of at least {plan.records} records is refused"
-    return f"One of {plan.n_planned} releases of at least {plan.records} records each is refused"
+        return f"A release of at least {counted(plan.records, 'record')} is refused"
+    return (
+        f"One of {counted(plan.n_planned, 'release')} of at least "
+        f"{counted(plan.records, 'record')} each is refused"
+    )
 
 
 def _chance_of_fixed(plan: Plan, failure: float) -> str:
     refused = "refused, or leaves out the classes that do not pass and says so"
     if plan.promises_closeness:
         return (
-            f"A release of at least {plan.records} records is estimated to pass, except with a chance of "
+            f"A release of at least {counted(plan.records, 'record')} is estimated to pass, except "
+            "with a chance of "
             f"about {chance_of_refusal(plan):.1g}; one that does not is {refused}."
         )
     if plan.owners is not None:
         return (
-            f"If {plan.owners} owners publish {plan.records} records each, the ledger admits them all, "
+            f"If {counted(plan.owners, 'owner publishes', 'owners publish')} "
+            f"{counted(plan.records, 'record')} each, the ledger admits them all, "
             f"except with probability at most {rounded_up(failure)}; one that does not pass is {refused}."
         )
     return (
-        f"A release of at least {plan.records} records passes, except with probability at most "
+        f"A release of at least {counted(plan.records, 'record')} passes, except with probability at most "
         f"{rounded_up(failure / plan.releases)}; one that does not is {refused}."
     )
 
@@ -153,7 +163,7 @@ def _same_values(plan: Plan) -> tuple[str, ...]:
 def _conditions_of_kind(plan: Plan) -> tuple[str, ...]:
     distribution = "independent draws from the distribution of the model"
     promised = [
-        f"{column.ell} values of {name!r}"
+        f"{counted(column.ell, 'value')} of {name!r}"
         for column, name in zip(plan.columns, plan.schema.sensitive_names, strict=True)
         if column.promises_values
     ]
@@ -162,7 +172,8 @@ def _conditions_of_kind(plan: Plan) -> tuple[str, ...]:
     if plan.is_certified:
         return (
             "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
-            f"At most {plan.releases} releases are linked, or one ledger has admitted all of them."
+            f"At most {counted(plan.releases, 'release is', 'releases are')} linked, or one ledger "
+            "has admitted all of them."
             if plan.owners is None
             else "Where several releases are linked, one ledger has admitted all of them.",
             f"No release minus another may isolate a group{others}; 'elldelta audit' looks for {sought}.",
@@ -172,7 +183,8 @@ def _conditions_of_kind(plan: Plan) -> tuple[str, ...]:
     return (
         "All linked releases use this plan's classes, fixed before anybody's records were seen.",
         f"Each release's records are {distribution}.",
-        f"Each release has at least {plan.records} records, a number not chosen by looking at them.",
+        f"Each release has at least {counted(plan.records, 'record')}, a number not chosen by "
+        "looking at them.",
         "Releases may share people in any way, and may even be copies of each other, but no release minus "
         f"another may isolate a group{others}.",
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.diversity import class_diversities
-from elldelta.errors import DataError
+from elldelta.errors import DataError, counted
 from elldelta.files import canonical_json, digest_of_parts
 from elldelta.schema.domains import NULL
 from elldelta.schema.labels import shows_nothing
@@ -138,7 +138,7 @@ def unknown_values(column: Column, name: str, n_values: int) -> DataError:
     """The error for a release with sensitive values that its schema does not hold."""
     return DataError(
         f"The sensitive column {column.name!r} holds values that the schema does not know.",
-        found=f"{n_values} different values in {name}.",
+        found=f"{counted(n_values, 'different value')} in {name}.",
         remedy="Use the schema that the release was made with.",
     )
 

@@ -208,9 +208,11 @@ class Manifest:
         is_certified = self.plan_kind == "certified"
         lost = self.records_suppressed + self.records_quarantined
         # Who has left a table that lives may still be shown: these are no part of what was read.
-        read = f" of {self.records_read:,}" if self.update is None else ""
+        read = f" of {counted(self.records_read, 'record')}"
+        if self.update is not None:
+            read = " record" if self.records_released == 1 else " records"
         classes = counted(self.classes_published, "class", "classes")
-        sentences = [f"Released {self.records_released:,}{read} records in {classes}."]
+        sentences = [f"Released {self.records_released:,}{read} in {classes}."]
         if self.diversity is None:
             sentences.append("No class has a record.")
         elif self.closeness is None or self.ell > 1:
@@ -226,7 +228,9 @@ class Manifest:
         if self.closeness is not None and self.diversity is not None:
             near = self.closeness
             linked = (
-                f", {near['limit']:g} after linking {self.releases} releases" if self.releases > 1 else ""
+                f", {near['limit']:g} after linking {counted(self.releases, 'release')}"
+                if self.releases > 1
+                else ""
             )
             sentences.append(
                 f"No class is further than {near['distance']:.3f} from what the plan says of its values; "
@@ -245,9 +249,9 @@ class Manifest:
             )
         if self.persons is not None:
             sentences.append(
-                f"By the owner's count {self.persons['persons']:,} persons, at least "
+                f"By the owner's count {counted(self.persons['persons'], 'person')}, at least "
                 f"{self.persons['persons_per_class']:,} in every class; each is shown once per value, "
-                f"{self.persons['records_repeated']:,} records repeat one."
+                f"{counted(self.persons['records_repeated'], 'record repeats', 'records repeat')} one."
             )
         if lost:
             sentences.append(
@@ -290,7 +294,8 @@ def _choice(manifest: Manifest) -> Iterator[str]:
     moved = manifest.moving
     if moved is not None:
         yield (
-            f"Of {moved['classes_planned']:,} planned classes {moved['classes_together']:,} are published "
+            f"Of {counted(moved['classes_planned'], 'planned class', 'planned classes')} "
+            f"{moved['classes_together']:,} are published "
             "together with neighbours in the plan's tree, by chance or because one shows too little by "
             "itself. Which of the two, the release does not tell for certain, unless a class has too few "
             "people to pass."
@@ -302,7 +307,8 @@ def _choice(manifest: Manifest) -> Iterator[str]:
         )
     elif manifest.leave_out:
         yield (
-            f"{manifest.records_left_out:,} records are in classes that did not pass, and are left out. "
+            f"{counted(manifest.records_left_out, 'record is', 'records are')} left out, with the "
+            "classes that did not pass. "
             "Whoever knows that somebody is in a missing class learns that it did not pass."
         )
     elif manifest.update is None:
@@ -312,7 +318,7 @@ def _choice(manifest: Manifest) -> Iterator[str]:
 def _updated(update: Updated) -> Iterator[str]:
     """What has changed since the last release, in words."""
     yield (
-        f"Since the last release {update['classes_changed']:,} classes have changed, "
+        f"Since the last release {counted(update['classes_changed'], 'class has', 'classes have')} changed, "
         f"{update['classes_unchanged']:,} had no change, {update['classes_waiting']:,} wait, "
         f"{update['classes_withheld']:,} are withheld."
     )
@@ -320,7 +326,8 @@ def _updated(update: Updated) -> Iterator[str]:
         f"Records: {update['records_joined']:,} came and {update['records_left']:,} went; "
         f"{update['records_waiting']:,} wait to come, {update['records_lingering']:,} to go, "
         f"{update['records_moved']:,} are shown in the class they have left; {update['records_returned']:,} "
-        f"came back and are not shown again. The longest wait is {update['longest_wait']:,} releases."
+        "came back and are not shown again. The longest wait is "
+        f"{counted(update['longest_wait'], 'release')}."
     )
 
 

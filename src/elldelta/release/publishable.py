@@ -119,11 +119,13 @@ class Publishable:
         if len(set(self.labels)) < n_classes or any(len(labels) != n_columns for labels in self.labels):
             raise ParameterError(
                 f"Every class needs labels of its own, one for each of {n_columns} quasi-identifiers.",
-                found=f"{n_classes} classes have {len(set(self.labels))} different sets of labels.",
+                found=f"{counted(n_classes, 'class has', 'classes have')} {len(set(self.labels))} "
+                "different sets of labels.",
             )
         if self.counts.shape != (n_classes, self.schema.n_values):
             raise ParameterError(
-                f"{n_classes} classes and {self.schema.n_values} sensitive values are counted.",
+                f"{counted(n_classes, 'class', 'classes')} and "
+                f"{counted(self.schema.n_values, 'sensitive value')} are counted.",
                 found=f"The table of counts has the shape {self.counts.shape}.",
             )
 
@@ -241,7 +243,7 @@ def certified(
     if not shown.n_published:
         raise RefusedError(
             "Nothing would be left to release.",
-            found=f"None of {records.accounting.n_counted} records is in a class that passes the "
+            found=f"None of {counted(records.accounting.n_counted, 'record')} is in a class that passes the "
             "certificate.",
             remedy=LATER,
         )
@@ -284,8 +286,9 @@ def _require_persons(made: Publishable, plan: Plan) -> Publishable:
     few = shown & (made.persons_lower < least)
     if few.any():
         raise RefusedError(
-            f"Every class needs {least} persons.",
-            found=f"{int(few.sum())} of {int(shown.sum())} classes may have fewer; somebody with values "
+            f"Every class needs {counted(least, 'person')}.",
+            found=f"{int(few.sum())} of {counted(int(shown.sum()), 'class', 'classes')} may have "
+            "fewer; somebody with values "
             "in several classes counts in one of them.",
             remedy=LATER,
         )
@@ -313,7 +316,7 @@ def _as_planned(records: RecordsByClass, plan: Plan) -> Publishable:
     diversities = diversities_by_column(made.schema, made.counts)
     classes = counted(plan.n_classes, "class", "classes")
     below = [
-        f"Fewer than {ell} values of {name!r} in {n_below:,} of {classes}."
+        f"Fewer than {counted(ell, 'value')} of {name!r} in {n_below:,} of {classes}."
         for name, ell, found in zip(plan.schema.sensitive_names, plan.ells, diversities, strict=True)
         if (n_below := int(((found > 0) & (found < ell)).sum()))
     ]
@@ -337,12 +340,13 @@ def _require_records(account: Accounting, plan: Plan) -> None:
         return
     left_out = account.n_read - account.n_counted
     why = (
-        f" Of {account.n_read} records {left_out} were left out: {account.n_suppressed} with a missing "
-        f"value, {account.n_quarantined} with a value outside its domain."
+        f" Of {counted(account.n_read, 'record')} {counted(left_out, 'was', 'were')} left out: "
+        f"{account.n_suppressed:,} with a missing value, {account.n_quarantined:,} with a value outside its "
+        "domain."
     )
     raise RefusedError(
-        f"The plan asks for {plan.records} records.",
-        found=f"The table has {account.n_counted} that can be used; "
-        f"{plan.records - account.n_counted} are missing.{why if left_out else ''}",
+        f"The plan asks for {counted(plan.records, 'record')}.",
+        found=f"The table has {account.n_counted:,} that can be used; "
+        f"{counted(plan.records - account.n_counted, 'is', 'are')} missing.{why if left_out else ''}",
         remedy="Wait until there are enough, or ask for a plan for fewer records.",
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from elldelta.engines import Query, TableName, is_frame, running, source_format
-from elldelta.errors import FileError, ParameterError
+from elldelta.errors import FileError, ParameterError, counted
 from elldelta.files import no_file
 from elldelta.plan.classes import Classes, class_labels, grouping_of
 from elldelta.release.content import (
@@ -108,7 +108,9 @@ def read_published(
     if n_unknown:
         described = ", ".join(map(repr, schema.columns))
         raise not_as_described(
-            name, f"It has {n_unknown} columns that the manifest does not describe; it describes {described}."
+            name,
+            f"It has {counted(n_unknown, 'column')} that the manifest does not describe; it "
+            f"describes {described}.",
         )
     found, class_of, coded, n = different_rows(table, schema.names, schema.sensitive_names, progress)
     number = {labels: index for index, labels in enumerate(manifest.labels)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta.engines import format_of, from_arrow, running
 from elldelta.engines.task import computed
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, ParameterError, counted
 from elldelta.files import AtomicFiles, PrivateKey, as_bytes, check_writable, read_private_key
 from elldelta.model import check_person, count, count_persons
 from elldelta.pages.page import Displayed
@@ -69,7 +69,8 @@ class Release(Displayed):
             "records": f"{manifest.records_released:,} of {manifest.records_read:,}",
             "classes": manifest.classes_published,
             "values in the poorest class": manifest.diversity,
-            "promised": f"{manifest.ell} for {manifest.releases} linked releases, {manifest.plan_kind}",
+            "promised": f"{manifest.ell} for {counted(manifest.releases, 'linked release')}, "
+            f"{manifest.plan_kind}",
             "plan": manifest.plan_digest,
             "content": manifest.content_digest,
         }

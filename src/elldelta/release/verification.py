@@ -12,7 +12,7 @@ import numpy as np
 
 from elldelta.core.diversity import k_anonymity
 from elldelta.core.promises import Shown, certify
-from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.errors import FileError, ParameterError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged
 from elldelta.plan.consistency import check_numbers
@@ -134,12 +134,14 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
     for ell, found in zip(promised, (realised, *others), strict=True):
         if found is not None and found < ell:
             raise _unreliable(
-                f"The release {name} does not show {ell} values in every class.", f"A class shows {found}."
+                f"The release {name} does not show {counted(ell, 'value')} in every class.",
+                f"A class shows {found}.",
             )
     k = k_anonymity(published.schema.by_column(published.counts)[0])
     if k is not None and k < manifest.k:
         raise _unreliable(
-            f"The release {name} does not hold {manifest.k} records in every class.", f"A class holds {k}."
+            f"The release {name} does not hold {counted(manifest.k, 'record')} in every class.",
+            f"A class holds {k}.",
         )
     return Verification(
         name,
@@ -246,7 +248,7 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
     if not plan.is_certified and published.n_records < plan.records:
         raise _unreliable(
             f"The release {name} has fewer records than its plan asks for.",
-            f"{published.n_records} records; the plan asks for {plan.records}.",
+            f"{counted(published.n_records, 'record')}; the plan asks for {plan.records:,}.",
         )
     shown = Shown(published.counts, published.grouping)
     verdict = certify(plan.promises, shown).about(plan.checked_promises)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elldelta.engines import Table, TableColumn, sql
-from elldelta.errors import DataError
+from elldelta.errors import DataError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -87,7 +87,8 @@ def first_parts(name: str, values: Iterable[str]) -> list[str]:
     if n_wrong:
         raise DataError(
             f"The parts of {name!r} cannot be told apart.",
-            found=f"{n_wrong} of {len(found)} values hold a plus between spaces that does not stand between "
+            found=f"{n_wrong} of {counted(len(found), 'value')} hold a plus between spaces that "
+            "does not stand between "
             "parts, or too few of them.",
             remedy="Write the plus in the parts differently, or rename the column if it has no parts.",
         )

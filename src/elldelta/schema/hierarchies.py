@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elldelta.errors import FileError, ParameterError
+from elldelta.errors import FileError, ParameterError, counted
 from elldelta.files import AtomicFiles, CsvFormat, damaged_csv, read_text, wrong_encoding
 from elldelta.schema.domains import Dates, Integers
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
@@ -158,7 +158,8 @@ def code_hierarchy(codes: Sequence[str], lengths: Sequence[int] | None = None) -
     if any(short >= long for long, short in pairwise(lengths)) or not all(0 < n < longest for n in lengths):
         raise ParameterError(
             f"Lengths of prefixes must fall, from {longest - 1} or less to 1 or more.",
-            found=f"They are {', '.join(map(str, lengths))}, and the longest code has {longest} characters.",
+            found=f"They are {', '.join(map(str, lengths))}, and the longest code has "
+            f"{counted(longest, 'character')}.",
             remedy=f"Use for example {', '.join(map(str, range(longest - 1, 0, -2)))}.",
         )
     is_even = min(map(len, codes)) == longest

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from elldelta.engines import sql
-from elldelta.errors import Note, ParameterError, SchemaError
+from elldelta.errors import Note, ParameterError, SchemaError, counted
 from elldelta.schema.composite import first_parts, is_composite, with_composites, with_parts
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.hierarchy import HierarchyRows
@@ -161,7 +161,8 @@ def _check_seen(name: str, domain: Categories, tokens: tuple[str, ...]) -> None:
     if unseen:
         raise SchemaError(
             f"The sensitive column {name!r} has values that look like missing ones.",
-            found=f"{len(unseen)} of {domain.size} values show nothing, or only what stands for none.",
+            found=f"{len(unseen)} of {counted(domain.size, 'value')} show nothing, or only what "
+            "stands for none.",
             remedy="Leave such cells empty, or name the text as one for a missing value.",
             parameter="na",
         )
@@ -175,8 +176,8 @@ def _column(
     if profile.n_missing:
         policy = "suppress" if is_sensitive else "category"
     note = [
-        f"{profile.n_rows} records, {profile.n_missing} without a value, {profile.n_distinct} different "
-        f"values, {profile.domain.size} positions",
+        f"{counted(profile.n_rows, 'record')}, {profile.n_missing} without a value, "
+        f"{counted(profile.n_distinct, 'different value')}, {counted(profile.domain.size, 'position')}",
         *filter(None, [profile.note]),
     ]
     if policy == "suppress":
@@ -211,7 +212,8 @@ def repeated_people(table: Table, names: Sequence[str]) -> Iterator[Note]:
             row = Profiler(table, name, ()).one_row(sql.distinct(table.relation, name))
             if row["n"] / 10 < row["n_distinct"] < row["n"]:
                 yield Note(
-                    f"{name}: {row['n']:,} records have {row['n_distinct']:,} different ones. If these are "
+                    f"{name}: {counted(row['n'], 'record has', 'records have')} "
+                    f"{row['n_distinct']:,} different ones. If these are "
                     "people, some have several records, and ell values may be those of fewer people.",
                     "Count persons.",
                     parameter="person",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
+from elldelta.errors import counted
 from elldelta.schema.labels import normalized, parse_stars, read_on
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _joined(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _meaning(spans: tuple[Span, ...], kind: str, *, step: bool) -> str:
     if len(spans) > 1:
-        return f"one of {len(spans)} values"
+        return f"one of {counted(len(spans), 'value')}"
     return _words(*_cuts(spans[0], step=step), kind)
 
 

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from elldelta.errors import counted
 from elldelta.schema.label_scale import PLAIN
 from elldelta.schema.labels import (
     looks_generalized,
@@ -67,7 +68,7 @@ def find_group(entry: Entry, groups: Groups, rules: ColumnRules) -> None:
 
 
 def _group_meaning(members: Sequence[str]) -> str:
-    return f"a group of the hierarchy: {len(members)} values"
+    return f"a group of the hierarchy: {counted(len(members), 'value')}"
 
 
 def _is_on_scale(text: str, rules: ColumnRules) -> bool:
@@ -154,7 +155,9 @@ def _place_texts(entries: list[Entry], values: list[str]) -> list[bool]:
             members = entry.members or (_unquoted(entry.text),)
             entry.places = _as_runs(sorted(place_of[member] for member in members))
             entry.is_plain = entry.members is None
-            entry.meaning = entry.meaning or (PLAIN if entry.is_plain else f"one of {len(members)} values")
+            entry.meaning = entry.meaning or (
+                PLAIN if entry.is_plain else f"one of {counted(len(members), 'value')}"
+            )
     named.append(not named)  # any other value
     return named
 
@@ -168,7 +171,7 @@ def _beginning(values: list[str], prefix: str) -> Iterator[str]:
 
 
 def _stars_meaning(prefix: str, length: int) -> str:
-    return f"codes of {length} characters that begin with {prefix!r}"
+    return f"codes of {counted(length, 'character')} that begin with {prefix!r}"
 
 
 def read_closed(entries: list[Entry], rules: ColumnRules) -> list[bool]:
@@ -213,7 +216,7 @@ class _Declared:
         ends = [self.place_of.get(end) for end in parse_category_run(text) or ()] if self._is_ordered else []
         if len(ends) == 2 and ends[0] is not None and ends[1] is not None and ends[0] <= ends[1]:
             run = range(ends[0], ends[1] + 1)
-            return list(run), f"from one value to another, {len(run)} values"
+            return list(run), f"from one value to another, {counted(len(run), 'value')}"
         group = next((one for one in (text, value) if one is not None and one in self._groups), None)
         stars = parse_stars(text)
         if group is not None:
@@ -224,7 +227,7 @@ class _Declared:
             meaning = _stars_meaning(*stars)
         else:
             members = parse_members(text)
-            meaning = f"one of {len(members or ())} values"
+            meaning = f"one of {counted(len(members or ()), 'value')}"
         if not members or not all(member in self.place_of for member in members):
             return None
         return [self.place_of[member] for member in members], meaning

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.engines import cells, sql
-from elldelta.errors import Note, ParameterError, SchemaError
+from elldelta.errors import Note, ParameterError, SchemaError, counted
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.labels import stands_for_missing
 
@@ -105,7 +105,8 @@ class Profile:
             )
         if is_sensitive and isinstance(domain, Integers) and self.n_distinct < domain.size:
             yield Note(
-                f"{name}: {self.n_distinct:,} different numbers occur, the domain has {domain.size:,}.",
+                f"{name}: {counted(self.n_distinct, 'different number occurs', 'different numbers occur')}, "
+                f"the domain has {domain.size:,}.",
                 "If the others cannot occur, keep to those that do.",
                 parameter="bins",
                 value=f"{name}=values",
@@ -121,7 +122,10 @@ class Profile:
         if isinstance(domain, Categories):
             folded = {unicodedata.normalize("NFKC", value).strip().casefold() for value in domain.values}
             if n_alike := domain.size - len(folded):
-                yield Note(f"{name}: {n_alike} values differ in spelling only; they count as different.")
+                yield Note(
+                    f"{name}: {counted(n_alike, 'value differs', 'values differ')} in spelling "
+                    "only, and count as different."
+                )
 
 
 class Profiler:
@@ -240,7 +244,8 @@ class Profiler:
         if found.n_distinct > most_categories:
             raise SchemaError(
                 f"Column {self.name!r} has too many different texts for categories.",
-                found=f"It has {found.n_distinct} different values in {found.n_rows} records; "
+                found=f"It has {counted(found.n_distinct, 'different value')} in "
+                f"{counted(found.n_rows, 'record')}; "
                 f"{most_categories} are allowed.",
                 remedy="Shorten the values (first digits of a code, year of a date), or drop the column.",
             )
@@ -281,7 +286,7 @@ class Profiler:
     def _no_value(self, n_rows: int) -> SchemaError:
         return SchemaError(
             f"Column {self.name!r} has no value that a domain could be made of.",
-            found=f"None of its {n_rows} records has one.",
+            found=f"None of its {counted(n_rows, 'record')} has one.",
             remedy="Give a table with values in it, or leave the column out.",
         )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.errors import ParameterError, SchemaError
+from elldelta.errors import ParameterError, SchemaError, counted
 from elldelta.files import digest
 from elldelta.pages.page import Displayed
 from elldelta.schema.column import Column, NullPolicy, check_name, column_to_dict
@@ -117,7 +117,9 @@ class Schema(Displayed):
         """What is worth knowing at a glance."""
         return {
             "quasi-identifiers": ", ".join(self.names),
-            "sensitive": "; ".join(f"{column.name}, {column.size:,} values" for column in self.sensitives),
+            "sensitive": "; ".join(
+                f"{column.name}, {counted(column.size, 'value')}" for column in self.sensitives
+            ),
             "dropped": ", ".join(self.dropped) or None,
             "combinations": self.n_combinations,
             "digest": self.digest,
@@ -206,7 +208,7 @@ class Schema(Displayed):
         table = np.asarray(positions, dtype=np.int64)
         if table.ndim != 2 or table.shape[1] != len(self.sizes):
             raise ParameterError(
-                f"Positions must form a table with {len(self.sizes)} columns.",
+                f"Positions must form a table with {counted(len(self.sizes), 'column')}.",
                 found=f"Their shape is {table.shape}.",
             )
         return self.ranks_of_columns(table.T)

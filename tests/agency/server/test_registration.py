@@ -95,7 +95,7 @@ def test_releases_of_other_plans_for_the_same_people_are_linked_too(service):
     service.register("owner", fine, full(fine, (0, 0), (0, 1)), status=201)
     service.register("b", fine, full(fine, (0, 1), (0, 2)), status=201)
     refused = service.register("c", coarse, full(coarse, (0, 3), (0, 4)), status=409).json()
-    assert "1 values left" in refused["error"]["found"]
+    assert "1 value left" in refused["error"]["found"]
     elsewhere = service.issue(make_plan(boxes=FIRST_AND_REST, **ROOM_FOR_TWO), population="another")
     service.register("c", elsewhere, full(elsewhere, (0, 3), (0, 4)), status=201)
 

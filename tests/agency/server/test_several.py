@@ -91,7 +91,7 @@ def test_the_second_column_alone_refuses_a_registration(service, planned):
     for who, incomes in (("owner", ("low", "middle")), ("other-owner", ("low", "high"))):
         answer = register(service, who, planned, drawn(2, incomes=incomes))
     assert answer.status_code == 409
-    assert "Too few values of 'income'" in answer.json()["error"]["found"]
+    assert "too many of the values of 'income'" in answer.json()["error"]["found"]
     lines = service.get("agency", f"/plans/{planned.digest}/ledger").content.splitlines()
     assert len(lines) == 2
 

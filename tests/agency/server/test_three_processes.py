@@ -253,7 +253,7 @@ def test_the_whole_protocol(world):
     refused = publish("hospital-c", "third", 3, (3, 4), code=3)
     assert "The agency refuses the release" in refused["error"]["problem"]
     assert "would break what the plan promises" in refused["error"]["problem"]
-    assert f"in 1 of {plan.n_classes} classes" in refused["error"]["found"]
+    assert f"1 of {plan.n_classes} classes misses too many" in refused["error"]["found"]
     assert not world.path("hospital-c", "third.parquet.receipt.json").exists()
 
     # The same again is the same; and what is in the ledger is what everybody can check.

@@ -41,7 +41,7 @@ from elldelta.agency.server.migrations import is_current
 from elldelta.agency.server.routes import parties, plans, populations, releases, rendering, requests, sign_in
 from elldelta.agency.server.routes.description import answer
 from elldelta.agency.server.state import Agency
-from elldelta.errors import ElldeltaError, InputError
+from elldelta.errors import ElldeltaError, InputError, counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -198,7 +198,7 @@ def too_large(most_bytes: int) -> TooLargeError:
     """A body is larger than its address takes."""
     return TooLargeError(
         "The request is too large.",
-        found=f"It is larger than {most_bytes} bytes.",
+        found=f"It is larger than {counted(most_bytes, 'byte')}.",
         remedy="Send less, or ask whoever runs the service for a larger limit.",
     )
 

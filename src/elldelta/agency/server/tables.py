@@ -31,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from elldelta.agency.views import ReleaseState
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 from elldelta.plan.signature import PlanStatus
 
 Role = Literal["agency", "owner", "client", "auditor"]
@@ -110,7 +110,7 @@ def check_text(what: str, text: str, most: int) -> str:
     text = text.strip()
     if len(text) > most or not text.isprintable():
         raise ParameterError(
-            f"{what} has at most {most} printable characters on one line.",
+            f"{what} has at most {counted(most, 'printable character')} on one line.",
             found="It is longer, or has other characters.",
         )
     return text

@@ -321,7 +321,7 @@ def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
         below = sum(step[kind]["people_below"] for kind in ("came", "went", "stayed"))
         yield (
             f"{step_words}: {', '.join(groups)} in them; "
-            f"{below:,} are in groups with fewer than {counted(ell, 'value')}."
+            f"{counted(below, 'is', 'are')} in groups with fewer than {counted(ell, 'value')}."
         )
 
 
@@ -332,8 +332,8 @@ def _closeness_in_words(found: dict[str, Any]) -> Iterator[str]:
         return
     yield (
         f"Closeness to {found['reference']}: furthest {found['distance']:.3f}, bound for any group of "
-        f"releases {found['bound']:.3f}, {found['allowed']:g} allowed; {found['classes_above']:,} of "
-        f"{found['classes']:,} places are further away."
+        f"releases {found['bound']:.3f}, {found['allowed']:g} allowed; further away: "
+        f"{found['classes_above']:,} of {counted(found['classes'], 'place')}."
     )
     if found["note"]:
         yield found["note"]
@@ -389,7 +389,7 @@ def _print_labels(found: dict[str, Any]) -> None:
         [
             (
                 row["column"],
-                f"{row['labels']:,} labels" if row["label"] is None else row["label"],
+                f"{counted(row['labels'], 'label')}" if row["label"] is None else row["label"],
                 f"NOT CLEAR: {row['problem']}" if row["problem"] else row["meaning"],
                 str(row["releases"]),
             )

@@ -63,10 +63,14 @@ def _print(found: TableCheck) -> None:
     who = "records" if found.persons is None else "persons"
     output.print_pairs(
         f"{counted(found.records, 'record')} in {counted(found.classes, 'class', 'classes')}"
-        + ("" if found.persons is None else f": {found.persons:,} persons, each once per class and value"),
+        + (
+            ""
+            if found.persons is None
+            else f": {counted(found.persons, 'person')}, each once per class and value"
+        ),
         [
             ("k-anonymity", f"{found.k:,} {who} in the smallest class"),
-            ("ell-diversity", f"{found.ell:,} distinct values in the poorest class"),
+            ("ell-diversity", f"{counted(found.ell, 'distinct value')} in the poorest class"),
             *([] if found.ell_groups is None else [("  groups", _groups(found.ell_groups))]),
             ("  entropy", f"{found.entropy_ell:.3f}"),
             ("  recursive", f"(c, {found.ell}) for every c above {found.recursive_c:.3f}"),

@@ -9,6 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
+from elldelta.errors import counted
 
 
 @command("demo", example="demo")
@@ -46,12 +47,12 @@ def _run(
         f"The paper's example: two releases, each showing {each} diseases per class. Linked, they leave",
         f"{linked} for the woman in 560010. With the same classes for both, {together} are left.",
         "",
-        f"Now {found['n_hospitals']} generated hospitals, {found['n_records']:,} records each; "
+        f"Now {found['n_hospitals']} generated hospitals, {counted(found['n_records'], 'record')} each; "
         f"{found['n_common']:,} patients are in all of them.",
         f"Each hospital by itself: every class shows {min(without['diversity_each'])} diseases. Linked:",
         f"  {without['n_exposed']:,} patients are left with one disease, "
         f"{without['n_below']:,} with fewer than {ell}.",
-        f"One plan for all: {found['classes']['certified']} classes "
+        f"One plan for all: {counted(found['classes']['certified'], 'class', 'classes')} "
         f"(the paper's bound: {found['classes']['paper']}). Linked:",
         f"  {with_plan['n_exposed']:,} patients are left with one disease, "
         f"{with_plan['n_below']:,} with fewer than {ell}.",

@@ -139,7 +139,8 @@ def _print_protected(model: Model, target: Path, *, as_json: bool) -> None:
             "records": model.n_records,
             "noise": protection.to_dict(),
         },
-        f"Counted about {model.n_records:,} records, with noise on {_MECHANISMS[protection.mechanism]}.",
+        f"Counted about {counted(model.n_records, 'record')}, with noise on "
+        f"{_MECHANISMS[protection.mechanism]}.",
         f"{promise_to_the_past(model.noise)} {ADDS_UP}",
         f"Wrote {target}",
         as_json=as_json,

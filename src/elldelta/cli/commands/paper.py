@@ -38,7 +38,7 @@ def _worst_case(
     shown = ", ".join(str(number) for number in result.ell)
     linked = counted(result.releases, "release")
     output.print_text(
-        f"Linking {linked} that show {shown} of {result.values} values per class",
+        f"Linking {linked} that show {shown} of {counted(result.values, 'value')} per class",
         f"can leave as few as {result.diversity} for somebody who is in all of them.",
     )
     rows = [
@@ -121,7 +121,7 @@ def _marginal(values: int | None, name: str, file: Path | None) -> ArrayLike:
         if values not in (None, len(probabilities)):
             raise ParameterError(
                 "--values must agree with the file, or be left out.",
-                found=f"--values {values}, and {len(probabilities)} lines in the file.",
+                found=f"--values {values}, and {counted(len(probabilities), 'line')} in the file.",
             )
         return probabilities
     if values is None:
@@ -169,5 +169,5 @@ def _figures(
 
     with output.progress_bar("Drawing") as progress:
         files = write_figures(folder, overwrite=overwrite, progress=progress)
-    lines = (f"Wrote {len(files)} files to {folder}:", *(f"  {file.name}" for file in files))
+    lines = (f"Wrote {counted(len(files), 'file')} to {folder}:", *(f"  {file.name}" for file in files))
     output.print_result({"files": [str(file) for file in files]}, *lines, as_json=json)

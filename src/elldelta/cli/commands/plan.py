@@ -56,12 +56,10 @@ def _plan(
     target: options.Output,
     hierarchy: options.Hierarchies = None,
     picture: Annotated[
-        str | None,
+        Path | None,
         Doc(
-            "Also draw the classes over two columns, into a .png or .svg file: plan.png, or "
-            "age,education=plan.png to choose the columns.",
+            "Also draw the classes over the two columns with most values, into a .png or .svg file.",
             panel="Expert",
-            metavar="[COLUMNS=]FILE",
         ),
     ] = None,
     overwrite: options.Overwrite = False,
@@ -73,16 +71,13 @@ def _plan(
     if wish.closeness is None:
         options.note_ell_of_one(wish.largest_ell)
     groups = options.named_files(hierarchy, "--hierarchy")
-    drawn_columns, _, file = (picture or "").rpartition("=")
-    drawing = Path(file) if file else None
     with output.progress_bar("Planning") as progress:
         made, utility = plan_to_file(
             model,
             wish,
             target,
             hierarchies=groups,
-            picture=drawing,
-            picture_columns=options.names(drawn_columns) or None,
+            picture=picture,
             overwrite=overwrite,
             progress=progress,
         )
@@ -91,7 +86,7 @@ def _plan(
         output.print_json(result)
     else:
         _print(result)
-        output.print_written(drawing)
+        output.print_written(picture)
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ def _plans(
     lines = [
         f"{plan.digest}\n    {plan.population}, {plan.status}: ell {plan.ell}"
         f"{'' if plan.closeness is None else f', closeness {plan.closeness:g}'} "
-        f"for {counted(plan.releases, 'release')} of at least {plan.records:,} records, "
+        f"for {counted(plan.releases, 'release')} of at least {counted(plan.records, 'record')}, "
         f"{counted(plan.classes, 'class', 'classes')}, {plan.kind}"
         for plan in plans
     ]
@@ -172,7 +172,7 @@ def _progress(
     missing = max(0, progress.needed - records)
     output.print_result(
         progress.model_dump(mode="json"),
-        f"Reported: {records:,} of {progress.needed:,} records."
+        f"Reported: {records:,} of {counted(progress.needed, 'record')}."
         + (f" {missing:,} are missing." if missing else " That is enough."),
         f"{counted(progress.owners_reached, 'owner has', 'owners have')} enough.",
         as_json=json,

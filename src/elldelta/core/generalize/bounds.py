@@ -11,7 +11,7 @@ import numpy as np
 from elldelta.core.checks import MOST_RECORDS, check_ell, check_releases, check_whole
 from elldelta.core.occupancy import class_failures_upper, least_mass, no_witnesses, shortfalls_upper
 from elldelta.core.partition import Partition
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import ParameterError, RefusedError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -328,25 +328,28 @@ def _refusal(
     wait, instead = "", "Estimate from more past records, or"
     try:
         needed = fewest_records(distribution, whole, bounds)
-        wait = instead = f"Wait for {needed * first.n_parts} records per release, or"
+        wait = instead = f"Wait for {counted(needed * first.n_parts, 'record')} per release, or"
     except RefusedError as error:
         found = f"{found} {error.found}"
     n_records, k = first.whole_records, max(bound.k for bound in bounds)
     limits = [bound.closeness.limit for bound in bounds if bound.closeness is not None]
     if limits and float(sum(result.far.sum() for result in results)) > 0.5 * failure:
         return RefusedError(
-            f"No classes of releases of {n_records} records stay within {min(limits):g} of their references.",
+            f"No classes of releases of {counted(n_records, 'record')} stay within {min(limits):g} "
+            "of their references.",
             found="Even one class of everything is likely to be further away.",
             remedy=f"{instead} allow a larger closeness, or lower the number of releases.",
         )
     if k > 1 and float(sum(result.short.max() for result in results)) > 0.5 * failure:
         return RefusedError(
-            f"A release of {n_records} records is too small for classes of at least {k} records.",
+            f"A release of {counted(n_records, 'record')} is too small for classes of at least "
+            f"{counted(k, 'record')}.",
             found=found,
             remedy=f"{wait} ask for a smaller k." if wait else "Ask for a smaller k.",
         )
     return RefusedError(
-        f"No classes keep {first.releases} linked releases of {first.n_records} records "
+        f"No classes keep {counted(first.releases, 'linked release')} of "
+        f"{counted(first.n_records, 'record')} "
         f"within a failure of {first.limit:g} for ell = {max(bound.ell for bound in bounds)}.",
         found=found,
         remedy=f"{wait} lower ell or the number of releases."

@@ -20,7 +20,7 @@ from elldelta.core.checks import check_whole
 from elldelta.core.distribution import frozen, ladder, take_rows, with_floats
 from elldelta.core.generalize.bounds import K_SHARE, ClosenessBound, keeps, refuse_if_impossible
 from elldelta.core.partition import Partition, hulls_by_group, weighted_sum
-from elldelta.errors import InternalError, ParameterError
+from elldelta.errors import InternalError, ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,8 +103,8 @@ def boxes(
     points = check_positions(positions, sizes)
     if points.shape[0] != distribution.n_quasi_identifiers:
         raise ParameterError(
-            f"The distribution has {distribution.n_quasi_identifiers} rows.",
-            found=f"There are {points.shape[0]} rows of positions.",
+            f"The distribution has {counted(distribution.n_quasi_identifiers, 'row')}.",
+            found=f"The table of positions has {counted(points.shape[0], 'row')}.",
         )
     refuse_if_impossible(distribution, bounds)
     search = _Search(distribution, points, sizes, bounds, trees, weighed, progress, effort)

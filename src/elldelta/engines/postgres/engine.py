@@ -36,7 +36,7 @@ from elldelta.engines.sources import (
     to_arrow,
 )
 from elldelta.engines.table import Capability, Engine, Progress, Table, TableColumn, require
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -161,7 +161,8 @@ class PostgresEngine(Engine):
         if not shown:
             raise DataError(
                 f"There is no column to read in {origin}.",
-                found=f"It has {len(names)} columns; those whose names differ only in case do not count.",
+                found=f"It has {counted(len(names), 'column')}; those whose names differ only in "
+                "case do not count.",
                 remedy="Give a table with columns.",
             )
         listed = ", ".join(

@@ -19,7 +19,7 @@ from elldelta.engines.spark.sources import Sources, not_parquet
 from elldelta.engines.spark.types import to_dialect
 from elldelta.engines.table import Capability, Engine, Progress, Table, require
 from elldelta.engines.task import private_folder
-from elldelta.errors import ElldeltaError, InternalError, ParameterError
+from elldelta.errors import ElldeltaError, InternalError, ParameterError, counted
 
 if TYPE_CHECKING:
     import os
@@ -129,7 +129,7 @@ class SparkEngine(Engine):
         if n_fetched != n_rows:
             raise InternalError(
                 "A stored result changed while it was fetched.",
-                found=f"It had {n_rows} rows, {n_fetched} came.",
+                found=f"It had {counted(n_rows, 'row')}, {n_fetched} came.",
                 remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
             )
 

@@ -16,6 +16,7 @@ from sqlalchemy import func, select, update
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, error_document, required
 from elldelta.agency.server.tables import AGENCY, AUDITOR, Job
 from elldelta.agency.views import View
+from elldelta.errors import counted
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -86,7 +87,9 @@ def enqueue(
     waiting = select(func.count()).where(Job.status == "queued", is_like_it)
     n_waiting = session.scalar(waiting) or 0
     if n_waiting >= agency.limits.jobs_waiting:
-        raise BusyError(f"{n_waiting} jobs are waiting, which is all that may wait.", retry_after=30)
+        raise BusyError(
+            f"{counted(n_waiting, 'job is', 'jobs are')} waiting, which is all that may wait.", retry_after=30
+        )
     job = Job(
         id=secrets.token_hex(16),
         kind=kind,

@@ -33,7 +33,7 @@ from elldelta.agency.server.tables import (
 )
 from elldelta.agency.server.trail import add_audit_subject, add_entry
 from elldelta.agency.views import View
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -196,7 +196,7 @@ def create_token(agency: Agency, party_name: str, note: str, expires_in_days: in
     most = agency.limits.token_days
     if not 1 <= expires_in_days <= most:
         raise ParameterError(
-            f"A token is valid for 1 to {most} days.", found=f"{expires_in_days} were asked for."
+            f"A token is valid for 1 to {counted(most, 'day')}.", found=f"{expires_in_days} were asked for."
         )
     token_id, secret, now = secrets.token_hex(6), new_secret(), agency.clock()
     expires = now + dt.timedelta(days=expires_in_days)

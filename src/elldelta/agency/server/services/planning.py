@@ -13,7 +13,7 @@ from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import check_epsilon, load_model, protected_model
 from elldelta.agency.server.services.requests import FEWEST_PAST, open_request
 from elldelta.agency.server.tables import Job, ModelFile
-from elldelta.errors import RefusedError
+from elldelta.errors import RefusedError, counted
 from elldelta.plan.frontier import frontier_effort
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import USUAL_DELTA, Wish
@@ -55,7 +55,7 @@ def store_frontier(agency: Agency, job: Job, tell: Tell) -> None:
     ells = [ell for ell in FRONTIER_ELLS if ell <= values]
     rows = []
     for place, records in enumerate(FRONTIER_RECORDS):
-        tell(place / len(FRONTIER_RECORDS), f"{records:,} records")
+        tell(place / len(FRONTIER_RECORDS), f"{counted(records, 'record')}")
         rows.append({"records": records, "classes": [_n_classes(model, ell, records) for ell in ells]})
     frontier = {"ells": ells, "releases": FRONTIER_RELEASES, "delta": USUAL_DELTA, "rows": rows}
     with agency.database.writing() as session:

@@ -24,7 +24,7 @@ from elldelta.agency.server.tables import (
 )
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.views import View
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import ParameterError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.model import model_from_bytes, promise_to_the_past, rounded
 from elldelta.plan.picture import picture_of_classes
@@ -274,7 +274,7 @@ def _check_size(n_cells: int, most: int) -> None:
     if n_cells > most:
         raise TooLargeError(
             "The model is too large.",
-            found=f"Its table has {n_cells} cells; the service plans with at most {most}.",
+            found=f"Its table has {counted(n_cells, 'cell')}; the service plans with at most {most}.",
             remedy="Use coarser values, or ask whoever runs the service for a larger limit.",
         )
 
