@@ -196,6 +196,7 @@ class _Persons:
     def __init__(
         self, table: Table, names: Sequence[str], sensitive: str, person: str, missing: Sequence[str]
     ) -> None:
+        table.check_all_read()
         who, kind = person_key(table, person), table.kind_of(sensitive)
         value = sql.identifier(sensitive)
         # One spelling per value, as values are read later: otherwise a person could count twice.

@@ -36,7 +36,7 @@ from elldelta.engines.table import (
 )
 from elldelta.engines.task import Task, private_folder
 from elldelta.errors import DataError, ElldeltaError, FileError
-from elldelta.files import CsvFormat, transcode, wrong_encoding
+from elldelta.files import CsvFormat, recount, transcode, wrong_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -133,7 +133,7 @@ class DuckDBEngine(Engine):
             engine=self,
             relation=view,
             columns=self._columns(view),
-            n_rows=found.n_rows,
+            n_rows=self._recount(found, csv_format) if found.n_rows is None else found.n_rows,
             origin=found.origin,
             partial=found.partial,
             hidden=found.hidden,
@@ -239,6 +239,19 @@ class DuckDBEngine(Engine):
         self._run(lambda: self._connection.register(view.strip('"'), table), "read")
         return view
 
+    def _recount(self, found: SourceTable, csv_format: CsvFormat) -> Callable[[int], int] | None:
+        """What counts the records of CSV files once more: DuckDB drops a last one that is very long."""
+        copies = {path: copy for copy, path in self._copies.items()}
+        separators, n_known = {}, 0
+        for file in found.files:
+            if file.header is not None:
+                separators[copies.get(file.path, file.path)] = file.header.separator
+            elif file.n_rows is not None:
+                n_known += file.n_rows
+            else:
+                return None
+        return lambda n_read: n_known + recount(separators, csv_format.quote, n_read - n_known)
+
     def _transcoded(self, path: Path, csv_format: CsvFormat) -> Path:
         copy = self._folder / f"utf8_{next(self._numbers)}.csv"
         transcode(path, csv_format, copy)
@@ -333,13 +346,15 @@ def _translated(
         return wrong_encoding(name or Path("The file"), CsvFormat())
     line = re.match(r"Invalid Input Error: CSV Error on Line: (\d+)\n", words)
     if line or "CSV" in words[:80]:
+        place, found = f"Line {line[1]}" if line else "A line", "does not have the form of the others"
         fields = re.search(r"^Expected Number of Columns: (\d+) Found: (\d+)$", words, re.MULTILINE)
-        place = f"Line {line[1]}" if line else "A line"
+        if fields:
+            found = f"has {fields[2]} fields, the header has {fields[1]}"
+        elif re.search(r"^Maximum line size of \d+ bytes exceeded", words, re.MULTILINE):
+            found = "is longer than two million characters"
         return FileError(
             f"The CSV file {name} cannot be read." if name else "A CSV file cannot be read.",
-            found=f"{place} has {fields[2]} fields, the header has {fields[1]}."
-            if fields
-            else f"{place} does not have the form of the others.",
+            found=f"{place} {found}.",
             remedy="Check separator, quotes and the number of fields there.",
         )
     return _by_class(error, doing, formats)

@@ -199,6 +199,11 @@ def neighbours(relation: str, value: str, kind: ValueKind, low: int, high: int) 
     )
 
 
+def n_rows(relation: str) -> str:
+    """Number of rows."""
+    return f"SELECT COUNT(*) AS n FROM {relation}"  # noqa: S608
+
+
 def distinct(relation: str, column: str) -> str:
     """Number of rows and of different values of a column."""
     return f"SELECT COUNT(*) AS n, COUNT(DISTINCT {identifier(column)}) AS n_distinct FROM {relation}"  # noqa: S608

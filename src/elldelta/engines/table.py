@@ -78,7 +78,8 @@ class Table:
         engine: The engine that holds it.
         relation: What stands for the table in the SQL of its engine, already quoted.
         columns: The columns that every part of the table has.
-        n_rows: The number of records, where the source tells without reading them.
+        n_rows: The number of records, where the source tells without reading them; or what counts them in
+            another way, once so many were read.
         origin: Words for the source, for messages.
         partial: Columns that some files have and others lack.
         hidden: Columns whose names differ from another one only in upper and lower case.
@@ -89,7 +90,7 @@ class Table:
     engine: Engine
     relation: str
     columns: tuple[TableColumn, ...]
-    n_rows: int | None
+    n_rows: int | Callable[[int], int] | None
     origin: str
     partial: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
@@ -147,12 +148,24 @@ class Table:
 
     def check_read(self, n_read: int) -> None:
         """Refuses a number of records that is not the one that the source tells."""
-        if self.n_rows is not None and n_read != self.n_rows:
-            raise InternalError(
+        n_rows = self.n_rows(n_read) if callable(self.n_rows) else self.n_rows
+        if n_rows is not None and n_read != n_rows:
+            raise DataError(
                 "Records were lost or invented while reading.",
-                found=f"{self.origin} holds {counted(self.n_rows, 'record')}, {n_read} were read.",
-                remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
+                found=f"{self.origin} holds {counted(n_rows, 'record')}, {n_read} were read.",
+                remedy="Look for records of more than a million characters, as a quote makes them that is "
+                "never closed, and make sure that nothing changes the table meanwhile.",
             )
+
+    def check_all_read(self) -> None:
+        """Checks the number of records of a table whose rows are not counted one by one."""
+        if self.n_rows is not None:
+            stored = self.engine.store(sql.n_rows(self.relation))
+            try:
+                [n] = [n for batch in self.engine.fetch(stored) for n in batch.column(0).to_pylist()]
+            finally:
+                self.engine.discard(stored)
+            self.check_read(n)
 
     def count_texts(self, names: Sequence[str], progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
         """The distinct combinations of columns as text, spelt by us, not by the engine; and their numbers."""

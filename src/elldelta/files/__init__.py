@@ -22,6 +22,7 @@ from elldelta.files.csv_format import (
     CsvHeader,
     damaged_csv,
     read_header,
+    recount,
     transcode,
     wrong_encoding,
 )

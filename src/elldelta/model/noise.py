@@ -199,6 +199,7 @@ def with_fewer_rows(table: Table, schema: Schema, person: str, most: int) -> Tab
     check_person(person, schema.columns)
     names = [column.name for column in schema.counted_columns]
     table.require([person, *names])
+    table.check_all_read()
     who = person_key(table, person)  # as persons are told apart everywhere: no text for nobody, no spaces
     return replace(table, relation=sql.few_rows_each(table.relation, who, names, most), n_rows=None)
 

@@ -135,6 +135,7 @@ def propose(
         warnings = [*found_here, *warnings] if is_sensitive else [*warnings, *found_here]
         if progress:
             progress((place + 1) / len(names))
+    table.check_read(profiles[0].n_rows)
     first = len(quasi_identifiers)
     schema = Schema(
         tuple(columns[:first]),
