@@ -176,7 +176,7 @@ def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
     remedy = "Let a new form be written, and fill in all of it."
     try:
         answers = tomllib.loads(read_text(path, "form", remedy=remedy))
-    except (tomllib.TOMLDecodeError, RecursionError):  # or nested deeper than any form
+    except (ValueError, RecursionError):  # or nested deeper than any form
         raise FileError(
             f"{os.fspath(path)} is not TOML.", found="It cannot be read.", remedy=remedy
         ) from None

@@ -54,7 +54,7 @@ _DAMAGED = {
         "Check that it is a Parquet file and was copied completely.",
     ),
     "arrow": (
-        "What describes the table is missing or damaged, or the file is compressed as a whole.",
+        "It is damaged or not complete, or compressed as a whole.",
         "Write it again as Feather, version 2, or as Parquet.",
     ),
 }
@@ -109,13 +109,20 @@ def table_head(path: Path) -> tuple[Any, int | None]:
             with pq.ParquetFile(path) as table:
                 return table.schema_arrow, table.metadata.num_rows
         with pa.OSFile(str(path)) as file:
-            return pa.ipc.open_file(file).schema, None
+            return _checked_schema(pa.ipc.open_file(file)), None
     except PermissionError as denied:
         problem = unreadable(path, "file", denied)
     except (pa.ArrowException, OSError):
         found, remedy = _DAMAGED[kind]
         problem = FileError(f"{path} is not a whole {kind.capitalize()} file.", found=found, remedy=remedy)
     raise problem
+
+
+def _checked_schema(file: Any) -> Any:  # noqa: ANN401 (of a reader of Arrow files)
+    """The schema of an Arrow file all of whose cells lie inside of the file; engines do not look."""
+    for place in range(file.num_record_batches):
+        file.get_batch(place).validate(full=True)
+    return file.schema
 
 
 def json_keys(path: Path) -> tuple[str, ...]:

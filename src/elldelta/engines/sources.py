@@ -12,6 +12,7 @@ import itertools
 import os
 import re
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,7 @@ class SourceTable:
         files: The files.
         columns: The columns that all of them have, in the order of the first one.
         partial: Columns that some files have and others lack.
-        hidden: Columns whose names differ from another one only in upper and lower case.
+        hidden: Columns whose names engines cannot ask for (`hidden_names`).
     """
 
     files: tuple[SourceFile, ...]
@@ -190,9 +191,9 @@ def inspect_file(path: Path, csv_format: CsvFormat) -> SourceFile:
 
 
 def hidden_names(names: tuple[str, ...]) -> frozenset[str]:
-    """Names that differ from another one only in upper and lower case, which engines cannot tell apart."""
-    folded = [name.casefold() for name in names]
-    return frozenset(name for name in names if folded.count(name.casefold()) > 1)
+    """Names that engines cannot ask for: empty, with a zero byte, or like another one but for its case."""
+    times = Counter(name.casefold() for name in names)
+    return frozenset(name for name in names if not sql.is_name(name) or times[name.casefold()] > 1)
 
 
 def _expand(part: str | os.PathLike[str]) -> Iterator[Path]:

@@ -27,10 +27,15 @@ ROW_NUMBER = "row number \x1f elldelta"
 """Name of the column that numbers rows; the separator keeps it apart from any name a table has."""
 
 
+def is_name(name: str) -> bool:
+    """Whether something can be the name of a column."""
+    return bool(name) and "\0" not in name
+
+
 def identifier(name: str) -> str:
     """A name, quoted: the only way for a name to enter SQL."""
-    if "\0" in name:
-        raise InternalError("A name with a zero byte came as far as SQL.")
+    if not is_name(name):
+        raise InternalError("A name that is empty or has a zero byte came as far as SQL.")
     return '"' + name.replace('"', '""') + '"'
 
 

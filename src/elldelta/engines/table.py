@@ -82,7 +82,8 @@ class Table:
             another way, once so many were read.
         origin: Words for the source, for messages.
         partial: Columns that some files have and others lack.
-        hidden: Columns whose names differ from another one only in upper and lower case.
+        hidden: Columns that cannot be asked for: their names are empty, hold a zero byte, or differ from
+            another one only in upper and lower case.
         given: The table in memory from which it was opened, or None.
         files: The files on this machine from which it was opened.
     """
@@ -112,7 +113,10 @@ class Table:
         for name in wanted:
             if name in self.names:
                 continue
-            if name in self.hidden:
+            if not sql.is_name(name):
+                found = "A column needs a name, and no zero byte in it."
+                remedy = "Give the column a name in the table."
+            elif name in self.hidden:
                 found = "It has two columns of that name that differ only in upper and lower case."
                 remedy = "Rename one of them."
             elif name in self.partial:

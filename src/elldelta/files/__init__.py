@@ -5,6 +5,7 @@ what a plan or a release is.
 """
 
 from elldelta.files.atomic import (
+    MOST_TEXT,
     AtomicFiles,
     check_writable,
     folders_to_disk,
@@ -12,6 +13,7 @@ from elldelta.files.atomic import (
     no_file,
     read_bytes,
     read_text,
+    read_whole,
     remove,
     to_disk,
     unreadable,
@@ -26,7 +28,7 @@ from elldelta.files.csv_format import (
     transcode,
     wrong_encoding,
 )
-from elldelta.files.records import MisfitError, dotted, fields_of, record_from, whole_numbers_of
+from elldelta.files.records import MALFORMED, MisfitError, dotted, fields_of, record_from, whole_numbers_of
 from elldelta.files.sealed_json import (
     as_bytes,
     canonical_json,

@@ -7,8 +7,9 @@ import errno
 import os
 import re
 import shutil
+import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from elldelta.errors import FileError, ParameterError
 from elldelta.files.temporary import create, give_up, journaled_name, remove_left, staged_name
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MOST_BYTES, MOST_TEXT = 1 << 32, 1 << 26
+"""The most bytes of a document, and of one that a person writes."""
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """How addresses begin: s3://bucket/file; a path has only one of the slashes."""
 
@@ -124,24 +127,37 @@ class AtomicFiles:
             raise
 
 
-def read_bytes(path: str | os.PathLike[str], kind: str, most: int = -1) -> bytes:
-    """The content of a file, or its first bytes.
+def read_bytes(path: str | os.PathLike[str], kind: str, most: int = MOST_BYTES) -> bytes:
+    """The content of a file.
 
     Args:
         path: The file.
         kind: What it is, for messages: "plan".
-        most: How many bytes are read; all by default.
+        most: The most bytes that such a file can have.
 
     Raises:
-        FileError: It is not there, or cannot be read.
+        FileError: It is not there, cannot be read, or is larger.
     """
     if not isinstance(path, str | os.PathLike):
         raise ParameterError(f"A {kind} is read from a file.", found=f"It is of type {type(path).__name__}.")
     try:
         with Path(path).open("rb") as file:
-            return file.read(most)
+            return read_whole(file, path, kind, most)
     except OSError as problem:
         raise unreadable(path, kind, problem) from None
+
+
+def read_whole(file: IO[bytes], path: str | os.PathLike[str], kind: str, most: int = MOST_BYTES) -> bytes:
+    """The content of an open file; see `read_bytes`."""
+    is_device = stat.S_ISCHR(os.fstat(file.fileno()).st_mode)
+    content = b"" if is_device else file.read(most + 1)
+    if is_device or len(content) > most:
+        raise FileError(
+            f"The {kind} {os.fspath(path)} cannot be read.",
+            found="It is a device." if is_device else f"It is larger than {most:,} bytes.",
+            remedy=f"Give a {kind} that is a file; none that elldelta has written is so large.",
+        )
+    return content
 
 
 def read_text(path: str | os.PathLike[str], kind: str, *, remedy: str) -> str:
@@ -156,9 +172,7 @@ def read_text(path: str | os.PathLike[str], kind: str, *, remedy: str) -> str:
         FileError: It is not there, cannot be read, or is no text.
     """
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except OSError as problem:
-        raise unreadable(path, kind, problem) from None
+        return read_bytes(path, kind, MOST_TEXT).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileError(
             f"The {kind} {os.fspath(path)} cannot be read as text.",

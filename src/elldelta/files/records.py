@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+MALFORMED = (
+    ElldeltaError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+)
+"""What reading plain values may raise that are not ours: of other types, too large, nested too deep."""
+
 Record = TypeVar("Record")
 Place = tuple[str | int, ...]
 

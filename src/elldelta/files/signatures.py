@@ -253,7 +253,7 @@ def damaged_signature(source: str) -> FileError:
 
 def read_public_keys(path: str | os.PathLike[str]) -> TrustedKeys:
     """Reads one public key, or several, from a file."""
-    content = read_bytes(path, "key", MOST_KEY_BYTES + 1)
+    content = read_bytes(path, "key", MOST_KEY_BYTES)
     return TrustedKeys.from_pem(content, source=f"The key {os.fspath(path)}")
 
 
@@ -264,7 +264,7 @@ def read_private_key(path: str | os.PathLike[str]) -> PrivateKey:
         FileError: It cannot be read, is no such key, or others may read it.
     """
     path = Path(path)
-    content = read_bytes(path, "key", MOST_KEY_BYTES + 1)
+    content = read_bytes(path, "key", MOST_KEY_BYTES)
     mode = stat.S_IMODE(path.stat().st_mode)
     if os.name == "posix" and mode & 0o077:
         raise FileError(

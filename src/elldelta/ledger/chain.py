@@ -21,7 +21,7 @@ import numpy as np
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.ledger_state import LedgerState, Missed
 from elldelta.errors import ElldeltaError, FileError, ParameterError, counted
-from elldelta.files import check_format, json_object
+from elldelta.files import MALFORMED, check_format, json_object
 from elldelta.ledger.lines import (
     FORMAT_VERSION,
     KIND,
@@ -308,7 +308,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     check_format(source, first.get("format"), FORMAT_VERSION)
     try:
         header = read_line(LedgerHeader, lines[0], first, None)
-    except (ElldeltaError, ValueError):
+    except MALFORMED:
         raise damaged(source, 1) from None
     entries: list[LedgerEntry] = []
     sealed: list[SealedLine] = []
@@ -331,7 +331,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
                 voids.append(line)
             else:
                 raise ParameterError("A line takes back what is no release.")
-        except (ElldeltaError, KeyError, TypeError, ValueError):
+        except MALFORMED:
             if number < n_complete - 1:
                 raise damaged(source, number + 1) from None
             break
@@ -373,7 +373,7 @@ def parse_line(line: bytes, header: LedgerHeader, source: str) -> tuple[str, Led
     document = json_object(content) or {}
     try:
         made = _read(content, document.get("previous"), header)
-    except (ElldeltaError, KeyError, TypeError, ValueError):
+    except MALFORMED:
         number = document.get("sequence")
         raise damaged(source, number + 1 if isinstance(number, int) else 0) from None
     return made.hash, made if isinstance(made, LedgerEntry) else None

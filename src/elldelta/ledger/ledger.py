@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from elldelta.errors import ElldeltaError, FileError, InternalError, RefusedError, counted
-from elldelta.files import check_writable, folders_to_disk, unreadable, unwritable
+from elldelta.files import check_writable, folders_to_disk, read_whole, unreadable, unwritable
 from elldelta.ledger.admission import Admission, ReadLedger, check_owner
 from elldelta.ledger.chain import (
     LedgerChain,
@@ -320,7 +320,7 @@ def verify_ledger(
         with Path(path).open("rb") as file:
             _lock(file.fileno(), source, exclusive=False, timeout=timeout)
             is_pending = pending_path(path).exists()
-            chain = replace(parse_chain(file.read(), source), is_pending=is_pending)
+            chain = replace(parse_chain(read_whole(file, path, "ledger"), source), is_pending=is_pending)
     except OSError as problem:
         raise unreadable(path, "ledger", problem) from None
     if chain.tail and not chain.is_pending:

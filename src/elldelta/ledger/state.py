@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta.errors import FileError, ParameterError, counted
-from elldelta.files import MisfitError, changed, check_format, fields_of, is_digest, record_from, unreadable
+from elldelta.files import (
+    MALFORMED,
+    MisfitError,
+    changed,
+    check_format,
+    fields_of,
+    is_digest,
+    record_from,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,7 +181,7 @@ def read_head(path: Path) -> StateHead:
         version = head["format"]
     except OSError as problem:
         raise unreadable(path, "state", problem) from None
-    except (pa.ArrowException, LookupError, TypeError, ValueError, RecursionError):
+    except (pa.ArrowException, *MALFORMED):
         raise FileError(
             f"{source} is not a state.",
             found="It is not a file that a release has written for its owner.",

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.engines import Engine, Progress, running
-from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, SchemaError, counted
+from elldelta.errors import FileError, ParameterError, RefusedError, SchemaError, counted
 from elldelta.files import (
+    MALFORMED,
     AtomicFiles,
     CsvFormat,
     MisfitError,
@@ -370,6 +371,8 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     """Reads a model; refuses other files, other versions, and content that does not match its digest."""
     path = Path(path)
     if not path.is_file():
+        if path.exists():
+            raise _not_a_model(path, "It is a folder or a device.")
         raise unreadable(path, "model", FileNotFoundError())
     try:
         return _read(lambda: path, path)
@@ -413,7 +416,7 @@ def _read(opened: Callable[[], Any], name: Path | str) -> Model:
         raise _not_a_model(name, "It is not a whole, readable Parquet file.") from None
     except MisfitError as misfit:
         raise changed(f"The model {name}", misfit.words) from None
-    except (ElldeltaError, KeyError, TypeError, ValueError):
+    except MALFORMED:
         intact = False
     if not intact:
         raise changed(f"The model {name}")
@@ -449,7 +452,7 @@ def _head(name: Path | str, metadata: Mapping[bytes, bytes] | None) -> dict[str,
     try:
         head = json.loads(text)
         version = head["format"]
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED:
         raise _not_a_model(name, "Its description cannot be read.") from None
     check_format(f"The model {name}", version, FORMAT_VERSION)
     return dict(head)

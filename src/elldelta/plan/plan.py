@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from elldelta.core.checks import check_releases, check_whole
 from elldelta.core.moving import Moving
-from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.errors import ParameterError
 from elldelta.files import (
+    MALFORMED,
     AtomicFiles,
     MisfitError,
     canonical_json,
@@ -382,15 +383,7 @@ class Plan(Displayed):
             problem = contradiction(plan, recompute=False) if intact else None
         except MisfitError as misfit:
             raise changed(source, misfit.words) from None
-        except (
-            ElldeltaError,
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            RecursionError,
-        ):
+        except MALFORMED:
             intact = False
         if not intact:
             raise changed(source)

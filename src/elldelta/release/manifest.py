@@ -17,8 +17,18 @@ from msgspec import Meta
 
 from elldelta._version import __version__
 from elldelta.core.partition import merged_classes, weighted_sum
-from elldelta.errors import ElldeltaError, ParameterError, counted
-from elldelta.files import MisfitError, changed, fields_of, is_digest, read_json, record_from, seal, unseal
+from elldelta.errors import ParameterError, counted
+from elldelta.files import (
+    MALFORMED,
+    MisfitError,
+    changed,
+    fields_of,
+    is_digest,
+    read_json,
+    record_from,
+    seal,
+    unseal,
+)
 from elldelta.plan.classes import Boxes, Classes, class_labels, classes_from_dict, grouping_of
 from elldelta.plan.closeness import ClosenessShown
 from elldelta.release.content import diversities_by_column
@@ -282,7 +292,7 @@ class Manifest:
             manifest = record_from(cls, {**content, "schema": schema, "classes": classes})
         except MisfitError as problem:
             raise changed(source, problem.words) from None
-        except (ElldeltaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        except MALFORMED:
             raise changed(source) from None
         if manifest.to_dict()["digest"] != document["digest"]:
             raise changed(source, "It holds a key that is not known here, or is written in another way.")

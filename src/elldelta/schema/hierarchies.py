@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import FileError, ParameterError, counted
-from elldelta.files import AtomicFiles, CsvFormat, damaged_csv, read_text, wrong_encoding
+from elldelta.files import (
+    MOST_TEXT,
+    AtomicFiles,
+    CsvFormat,
+    read_bytes,
+    read_text,
+    wrong_encoding,
+)
 from elldelta.schema.domains import Dates, Integers
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
@@ -177,14 +184,7 @@ _Split = tuple[tuple[tuple[str, ...], ...], tuple[int, ...]]
 
 
 def _text(path: Path, csv_format: CsvFormat) -> str:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise FileError(
-            f"There is no hierarchy {path}.", found="The file does not exist.", remedy="Check its name."
-        ) from None
-    except OSError as problem:
-        raise damaged_csv(path, f"{type(problem).__name__}.") from None
+    content = read_bytes(path, "hierarchy", MOST_TEXT)
     encoding = "utf-8-sig" if csv_format.encoding == "utf-8" else csv_format.encoding
     if content.startswith(_UTF16):
         encoding = "utf-16"

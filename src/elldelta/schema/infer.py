@@ -200,7 +200,8 @@ def _dropped(table: Table, used: Sequence[str]) -> tuple[str, ...]:
     """The columns that are there and not used; names that differ in upper and lower case only are one."""
     found: dict[str, str] = {}
     for name in (*table.names, *sorted(table.partial | table.hidden)):
-        found.setdefault(name.casefold(), name)
+        if sql.is_name(name):
+            found.setdefault(name.casefold(), name)
     for name in used:
         found.pop(name.casefold(), None)
     return tuple(found.values())
@@ -276,6 +277,8 @@ def _is_age(name: str, domain: Domain) -> bool:
 
 def _rounded(low: float, high: float, share: float) -> tuple[float, float]:
     """Ends further out by a share of the range, and round; what is never negative stays so."""
+    if not 1e-300 < high - low < 1e300:
+        return low, high  # numbers end there, and could not be rounded
     step = 10.0 ** math.floor(math.log10(high - low))
     ends = [
         math.floor((low - share * (high - low)) / step) * step,

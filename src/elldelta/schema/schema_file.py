@@ -118,7 +118,7 @@ def parse_toml(text: str, source: str, kind: str) -> tuple[dict[str, Any], Locat
     text = text.removeprefix("\ufeff")
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, RecursionError) as problem:  # also a number of too many digits, or too deep a list
         # The parser's own words may quote the text; its line number does not.
         line = re.search(r"at line (\d+), column (\d+)", str(problem))
         where = f"{source}, line {line[1]}, column {line[2]}" if line else f"{source}, at its end"
