@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 MOST_BYTES, MOST_TEXT = 1 << 32, 1 << 26
 """The most bytes of a document, and of one that a person writes."""
+_AT_ONCE = 1 << 20
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """How addresses begin: s3://bucket/file; a path has only one of the slashes."""
 
@@ -149,9 +151,16 @@ def read_bytes(path: str | os.PathLike[str], kind: str, most: int = MOST_BYTES) 
 
 def read_whole(file: IO[bytes], path: str | os.PathLike[str], kind: str, most: int = MOST_BYTES) -> bytes:
     """The content of an open file; see `read_bytes`."""
-    is_device = stat.S_ISCHR(os.fstat(file.fileno()).st_mode)
-    content = b"" if is_device else file.read(most + 1)
-    if is_device or len(content) > most:
+    about = os.fstat(file.fileno())
+    is_device = stat.S_ISCHR(about.st_mode)
+    content = b""
+    if stat.S_ISREG(about.st_mode) and about.st_size <= most:
+        content = file.read()
+    elif not is_device:  # a pipe may never end
+        content = b"".join(
+            itertools.takewhile(bool, (file.read(_AT_ONCE) for _ in range(most // _AT_ONCE + 1)))
+        )
+    if is_device or max(len(content), about.st_size) > most:
         raise FileError(
             f"The {kind} {os.fspath(path)} cannot be read.",
             found="It is a device." if is_device else f"It is larger than {most:,} bytes.",
