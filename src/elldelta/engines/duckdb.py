@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = "576MiB"
 """So that a whole command stays below 1 GiB: Python, Arrow and compiled programs take up to 350 MiB more."""
 _BATCH_ROWS = 1 << 18
+_ABOUT_A_FILE = re.compile(r"""\b[Ff]ile ["'(]|\bParquet\b""")
 _KINDS: dict[str, ValueKind] = {
     "BOOLEAN": "boolean",
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
@@ -387,7 +388,7 @@ def _is_damage(error: Exception, formats: Collection[str]) -> bool:
     words = str(error)
     return (
         isinstance(error, duckdb.IOException | duckdb.SerializationException | OSError)
-        or (isinstance(error, duckdb.InvalidInputException) and bool(re.search(r'\b[Ff]ile ["(]', words)))
+        or (isinstance(error, duckdb.InvalidInputException) and bool(_ABOUT_A_FILE.search(words)))
         # What is found in damaged pages of Parquet comes without a class of its own.
         or ("parquet" in formats and type(error) is duckdb.Error)
         or ("arrow" in formats and "reading the stream" in words)
