@@ -20,6 +20,7 @@ from tests.oracles import tables as oracle
 from tests.switch import quick_or_all
 
 import elldelta as ed
+from elldelta.core.weights import UNITS
 from elldelta.engines import Query, TableName, sql
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
@@ -31,7 +32,7 @@ from elldelta.release.publishable import Publishable
 from elldelta.release.quarantine import write_quarantine
 from elldelta.release.release import with_plan_columns
 from elldelta.release.rows import released_rows, write_release
-from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
+from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema, Weight
 
 
 def examples(number):
@@ -364,6 +365,54 @@ class EngineContract(Placement):
         assert Counter(shown["s+u"].to_pylist()) == Counter(f"{row['s']} + {row['u']}" for row in usable)
         assert Counter(shown["t"].to_pylist()) == Counter(
             None if row["t"] is None else int(row["t"]) for row in usable
+        )
+
+    @pytest.mark.parametrize("kind", [pa.float64(), pa.string(), pa.int64()])
+    def test_weights_are_added_up_alike_and_checked(self, engine, kind):
+        schema = Schema(
+            (Column("age", Integers(0, 3)),),
+            Column("vote", Categories(("a", "b"))),
+            also_sensitive=(Column("media", Categories(("tv", "net"))),),
+            weight=Weight("how much", 7.0),
+        )
+        weights = [3.0, 1.0, 7.0, 2.0] if kind == pa.int64() else [0.1, 1.5, 7.0, 2.25]
+        weights = [*weights, *weights]
+        columns = {
+            "age": [2, 2, 1, 2] * 2,
+            "vote": ["a", "b", "a", "a"] * 2,
+            "media": ["tv", "tv", "net", "net"] * 2,
+            "how much": pa.array(weights).cast(kind),
+        }
+        table = engine.open(self.place(engine, pa.table(columns)))
+        counts = count(table, schema, weighted=True).counts
+        found = {
+            (int(age), int(value)): int(units)
+            for (age,), value, units in zip(
+                counts.positions[counts.rows], counts.values, counts.weights, strict=True
+            )
+        }
+        expected = dict.fromkeys(found, 0)
+        for age, vote, media, weight in zip(
+            columns["age"], columns["vote"], columns["media"], weights, strict=True
+        ):
+            for value in ("ab".index(vote), 2 + ["tv", "net"].index(media)):
+                expected[age, value] += int(weight / 7 * UNITS + 0.5)
+        assert found == expected
+        assert count(table, schema).counts.weights is None
+
+    @pytest.mark.parametrize("kind", [pa.float64(), pa.string()])
+    def test_what_is_no_weight_is_refused_with_numbers_of_records(self, engine, kind):
+        schema = Schema(
+            (Column("age", Integers(0, 3)),), Column("vote", Categories(("a",))), weight=Weight("w", 7.0)
+        )
+        bad = pa.array([None, float("nan"), 0.0, -3.5, float("inf"), 7.001, 7.0]).cast(kind)
+        rows = pa.table({"age": [1] * len(bad), "vote": ["a"] * len(bad), "w": bad})
+        table = engine.open(self.place(engine, rows))
+        with pytest.raises(DataError, match="weights that cannot be used") as caught:
+            count(table, schema, weighted=True)
+        n_without, n_large = (2, 2) if kind == pa.float64() else (3, 1)  # texts are no infinite numbers
+        assert caught.value.found.startswith(
+            f"{n_without} without a number, 2 zero or negative, {n_large} too large or infinite; of 7 records"
         )
 
     @pytest.mark.parametrize("nobody", [None, "", " ", "NA"])

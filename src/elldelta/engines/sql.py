@@ -46,14 +46,39 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def count_by_keys(relation: str, keys: Sequence[str]) -> str:
-    """The distinct combinations of keys k0, k1, ... and the number n of their records."""
+def count_by_keys(relation: str, keys: Sequence[str], sums: Sequence[str] = ()) -> str:
+    """The distinct combinations of keys k0, k1, ..., the number n of their records, and sums s0, s1, ..."""
     names = [f"k{place}" for place in range(len(keys))]
-    inner = ", ".join(f"{expression} AS {name}" for expression, name in zip(keys, names, strict=True))
+    added = [f"s{place}" for place in range(len(sums))]
+    columns = zip((*keys, *sums), (*names, *added), strict=True)
+    inner = ", ".join(f"{expression} AS {name}" for expression, name in columns)
     listed = ", ".join(names)
+    summed = "".join(f", CAST(SUM({name}) AS BIGINT) AS {name}" for name in added)
     return (
-        f"SELECT {listed}, COUNT(*) AS n FROM (SELECT {inner} FROM {relation}) AS keyed "  # noqa: S608
+        f"SELECT {listed}, COUNT(*) AS n{summed} FROM (SELECT {inner} FROM {relation}) AS keyed "  # noqa: S608
         f"GROUP BY {listed}"
+    )
+
+
+def weight_sums(number: str, largest: float, units: int) -> tuple[str, ...]:
+    """What is added up of weights: units, of which so many are the largest weight, and 1 for what is wrong.
+
+    Wrong is what is no number, then what is not above 0, then what is too large. Whole numbers are added up,
+    so that no engine rounds otherwise than another.
+    """
+    top = _double(largest)
+    wrong = (f"{number} IS NULL", f"{number} <= 0", f"{number} > {top}")
+    share = f"CAST(FLOOR({number} / {top} * {units} + {_double(0.5)}) AS BIGINT)"
+    usable = f"CASE WHEN {number} > 0 AND {number} <= {top} THEN {share} ELSE 0 END"
+    return (usable, *(f"CASE WHEN {test} THEN 1 ELSE 0 END" for test in wrong))
+
+
+def weights_seen(relation: str, number: str) -> str:
+    """The number of rows, of those with a finite number above 0, the largest of these and their sum."""
+    return (
+        f"SELECT COUNT(*) AS n, COUNT(number) AS n_usable, MAX(number) AS high, SUM(number) AS total "  # noqa: S608
+        f"FROM (SELECT CASE WHEN {number} > 0 AND {number} <= {_double(1e100)} THEN {number} END AS number "
+        f"FROM {relation}) AS weights"
     )
 
 

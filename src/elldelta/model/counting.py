@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from elldelta.core.weights import UNITS
 from elldelta.engines import Progress, Table, ValueKind, sql
 from elldelta.engines.cells import as_text
 from elldelta.errors import DataError, counted
 from elldelta.model.counts import Accounting, Counts
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Integers
+from elldelta.schema.weight import WRONG_WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,6 +93,7 @@ def count(
     remedy: str = "Correct the data, or extend the domains in the schema.",
     helpful: tuple[str, ...] = (),
     show_values: ShowValues | None = None,
+    weighted: bool = False,
     progress: Progress | None = None,
 ) -> CountedTable:
     """Counts a table by (quasi-identifiers, sensitive); the records are read once.
@@ -102,22 +105,27 @@ def count(
         remedy: What somebody can do whose table is refused for it.
         helpful: The parameters that are for that.
         show_values: Is told every column with such values, and examples of them.
+        weighted: Whether the weights of the records are added up, if the schema names a column of them.
         progress: Is told how far the reading is.
 
     Raises:
-        DataError: A column is missing; a value lies outside its domain or is missing where that is refused.
+        DataError: A column is missing; a value lies outside its domain or is missing where that is refused; a
+            weight is none.
     """
     columns = schema.counted_columns
     table = schema.composed(table)
     table.require(column.name for column in columns)
     engine = table.engine
-    grouped = engine.store(sql.count_by_keys(table.relation, _keys(table, schema)), progress)
+    weight = schema.weight if weighted else None
+    sums = () if weight is None else sql.weight_sums(weight.number(table), weight.largest, UNITS)
+    grouped = engine.store(sql.count_by_keys(table.relation, _keys(table, schema), sums), progress)
     try:
         encoders = [_Encoder(column) for column in columns]
         tally = _Tally(schema)
         for batch in engine.fetch(grouped):
             positions = [encoder.encode(batch.column(place)) for place, encoder in enumerate(encoders)]
-            tally.add(positions, batch.column(len(columns)).to_numpy())
+            n, *added = (column.to_numpy() for column in batch.columns[len(columns) :])
+            tally.add(positions, n, added)
     finally:
         engine.discard(grouped)
     accounting = tally.accounting()
@@ -127,6 +135,8 @@ def count(
             if column.name in accounting.unknown and not isinstance(column.domain, Bins):
                 show_values(column.name, encoding.unknown_texts())
     _refuse(schema, accounting, unknown, remedy, helpful)
+    if weight is not None:
+        weight.check(dict(zip(WRONG_WEIGHTS, tally.n_wrong, strict=True)), accounting.n_counted)
     table.check_read(accounting.n_read)
     return CountedTable(table, tally.counts(accounting), encodings)
 
@@ -182,9 +192,19 @@ class _Tally:
         self._nulls = np.zeros(width, dtype=np.int64)
         self._unknown = np.zeros(width, dtype=np.int64)
         self._n_read = self._n_suppressed = self._n_quarantined = 0
+        self._weights: list[NDArray[np.int64]] = []
+        self.n_wrong = [0] * len(WRONG_WEIGHTS)
 
-    def add(self, positions: Sequence[NDArray[np.int64]], n: NDArray[np.int64]) -> None:
-        """Adds a batch: for every column the position of each cell, and how many records they stand for."""
+    def add(
+        self,
+        positions: Sequence[NDArray[np.int64]],
+        n: NDArray[np.int64],
+        sums: Sequence[NDArray[np.int64]] = (),
+    ) -> None:
+        """Adds a batch: for every column the position of each cell, and how many records they stand for.
+
+        Beside them may be their weights, added up, and how many of these are wrong, by what is wrong.
+        """
         self._n_read += int(n.sum())
         # Column by column, which is how they lie in memory: several times as fast as row by row.
         usable = np.ones(n.size, dtype=np.bool_)
@@ -198,10 +218,15 @@ class _Tally:
             self._n_quarantined += int(n_bad[unknown].sum())
             self._n_suppressed += int(n_bad[~unknown].sum())
             positions, n = [column[usable] for column in positions], n[usable]
+            sums = [column[usable] for column in sums]
         first = len(self._schema.names)
         ranks = self._schema.ranks_of_columns(positions[:first])
         for column, values in zip(positions[first:], self._schema.value_slices, strict=True):
             self._parts.append((ranks, column + values.start if values.start else column, n))
+        if sums:
+            weights, *wrong = sums
+            self._weights += [weights] * len(self._schema.sensitives)
+            self.n_wrong = [known + int(more.sum()) for known, more in zip(self.n_wrong, wrong, strict=True)]
 
     def accounting(self) -> Accounting:
         names = [column.name for column in self._schema.counted_columns]
@@ -219,7 +244,17 @@ class _Tally:
         ranks, values, n = (
             np.concatenate([empty, *(part[place] for part in self._parts)]) for place in range(3)
         )
-        return Counts.from_cells(self._schema, ranks, values, n, accounting)
+        counts = Counts.from_cells(self._schema, ranks, values, n, accounting)
+        if not self._weights:
+            return counts
+        n_values = self._schema.n_values
+        cells = np.searchsorted(
+            counts.rows * n_values + counts.values, np.searchsorted(counts.ranks, ranks) * n_values + values
+        )
+        weights = np.zeros(counts.n.size, dtype=np.int64)
+        np.add.at(weights, cells, np.concatenate(self._weights))
+        weights.setflags(write=False)
+        return replace(counts, weights=weights)
 
 
 def _keys(table: Table, schema: Schema) -> tuple[str, ...]:

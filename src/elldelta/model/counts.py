@@ -99,6 +99,8 @@ class Counts:
         accounting: What became of every record.
         persons: Where one record per person and value is counted: per combination how many persons are
             counted there, each person at one combination of the table. None where records are counted.
+        weights: For each cell the weights of its records, added up in units (`elldelta.core.weights.UNITS`);
+            None where nobody asked for them.
     """
 
     schema: Schema
@@ -106,6 +108,7 @@ class Counts:
     table: SparseRows
     accounting: Accounting
     persons: NDArray[np.int64] | None = None
+    weights: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranks", frozen(self.ranks, np.int64, copy=True))
@@ -240,11 +243,20 @@ class Counts:
             class_of: The class of each occupied combination.
             n_classes: The number of classes.
         """
+        return self._added_up(self.n, class_of, n_classes)
+
+    def weights_by_class(self, class_of: NDArray[np.int64], n_classes: int) -> NDArray[np.int64] | None:
+        """The same of weights; None where nobody asked for them."""
+        return None if self.weights is None else self._added_up(self.weights, class_of, n_classes)
+
+    def _added_up(
+        self, cells: NDArray[np.int64], class_of: NDArray[np.int64], n_classes: int
+    ) -> NDArray[np.int64]:
         n_values = self.schema.n_values
         # Combinations that are left out have a row of their own at the end, which is cut off.
         first = np.where(class_of < 0, n_classes, class_of) * n_values
         table = np.zeros((n_classes + 1) * n_values, dtype=np.int64)
-        np.add.at(table, first[self.rows] + self.values, self.n)
+        np.add.at(table, first[self.rows] + self.values, cells)
         return table.reshape(n_classes + 1, n_values)[:n_classes]
 
     @cached_property

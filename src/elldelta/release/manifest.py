@@ -32,6 +32,7 @@ from elldelta.files import (
 from elldelta.plan.classes import Boxes, Classes, class_labels, classes_from_dict, grouping_of
 from elldelta.plan.closeness import ClosenessShown
 from elldelta.release.content import diversities_by_column
+from elldelta.release.weights import WeightsShown, describe_weights
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ class Manifest:
             changed, stayed, wait or are withheld, and what is assumed of who comes and goes. Otherwise None.
         also: Further sensitive columns: the name, the diversity that is promised, that of the release, and
             the same of closeness.
+        weights: Where the schema names a column of weights: the steps of total weights, the fewest records
+            that share a mean, whether a mean belongs to a value or to a class, and the digest of all steps.
     """
 
     schema: Schema
@@ -188,6 +191,7 @@ class Manifest:
     closeness: ClosenessShown | None = None
     update: Updated | None = None
     also: tuple[ColumnShown, ...] = ()
+    weights: WeightsShown | None = None
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.schema.also_sensitive]
@@ -195,17 +199,23 @@ class Manifest:
             [shown["column"] for shown in self.also] != names
             or (self.update and self.update.keys() != Updated.__annotations__.keys())
             or not (self.ledger is None or is_digest(self.ledger["hash"]))
+            or not (self.weights is None or is_digest(self.weights["digest"]))
         ):
             raise ParameterError("A manifest contradicts itself.")
+
+    @property
+    def has_closeness(self) -> bool:
+        """Whether closeness of a sensitive column is promised."""
+        return any([self.closeness, *(unit["closeness"] for unit in self.also)])
 
     def for_column(self, index: int) -> Manifest:
         """What it says of one of several sensitive columns."""
         schema = self.schema.for_column(index)
         if index == 0:
-            return replace(self, schema=schema, also=())
+            return replace(self, schema=schema, also=(), weights=None)
         shown: dict[str, Any] = {**self.also[index - 1]}
         del shown["column"]
-        return replace(self, schema=schema, also=(), **shown)
+        return replace(self, schema=schema, also=(), weights=None, **shown)
 
     @property
     def labels(self) -> list[tuple[str, ...]]:
@@ -262,6 +272,12 @@ class Manifest:
                 f"By the owner's count {counted(self.persons['persons'], 'person')}, at least "
                 f"{self.persons['persons_per_class']:,} in every class; each is shown once per value, "
                 f"{counted(self.persons['records_repeated'], 'record repeats', 'records repeat')} one."
+            )
+        if self.weights is not None:
+            sentences.append(
+                f"{self.weights['column']!r} is the mean weight of the {self.weights['per']}, of at least "
+                f"{self.weights['fewest']:,} records together; total weights are rounded to multiples of "
+                f"{self.weights['step']:g}, so that no record's weight is told."
             )
         if lost:
             sentences.append(
@@ -359,10 +375,11 @@ def describe(
         update: What has changed since the last release of such a table.
     """
     account = content.accounting
+    made = recomputed(plan, content.classes, content.counts, content.digest)
     # Who has left a table that is published again may still be shown: these are no part of what was read.
     lingering = (update or {}).get("records_lingering", 0)
     return replace(
-        recomputed(plan, content.classes, content.counts, content.digest),
+        made,
         software=f"elldelta {__version__}",
         records_read=account.n_read,
         records_suppressed=account.n_suppressed,
@@ -375,6 +392,7 @@ def describe(
         unknown=account.unknown,
         persons=_persons(content) if persons is None else persons,
         update=update,
+        weights=describe_weights(plan.schema, content.weights, has_closeness=made.has_closeness),
     )
 
 

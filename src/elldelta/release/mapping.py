@@ -44,6 +44,12 @@ def mapped(
             found=f"Its columns are {', '.join(map(repr, schema.columns))}.",
             remedy="Map your columns and values to these.",
         )
+    if schema.weight is not None and schema.weight.name in values:
+        raise ParameterError(
+            f"The weights in column {schema.weight.name!r} cannot be mapped.",
+            found="They are numbers, not values of a domain.",
+            remedy="Correct the table, or map the name of the column only.",
+        )
     composite = [name for name in schema.sensitive_names if name in values and is_composite(name)]
     if composite:
         raise ParameterError(

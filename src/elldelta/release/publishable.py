@@ -21,6 +21,7 @@ from elldelta.core.promises import LATER, Close, Shown, certify
 from elldelta.errors import InternalError, ParameterError, RefusedError, counted
 from elldelta.plan.classes import Boxes, Classes, Merged, class_labels
 from elldelta.release.content import content_digest, diversities_by_column, released_values
+from elldelta.release.weights import weights_shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.box_tree import BoxTree
     from elldelta.core.promises import Promise, Verdict
+    from elldelta.core.weights import MeanWeights
     from elldelta.model import Accounting, Counts
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
@@ -66,11 +68,13 @@ class RecordsByClass:
         accounting: What became of every record of the owner's table.
         persons: Per planned class how many persons are counted there, each in one class; None where records
             are counted.
+        weights: Their weights by planned class and sensitive value, added up; None if there are none.
     """
 
     counts: NDArray[np.int64]
     accounting: Accounting
     persons: NDArray[np.int64] | None = None
+    weights: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, counts: Counts, plan: Plan) -> RecordsByClass:
@@ -79,7 +83,8 @@ class RecordsByClass:
         persons = None
         if counts.persons is not None:
             persons = np.bincount(class_of, counts.persons, minlength=plan.n_classes).astype(np.int64)
-        return cls(counts.by_class(class_of, plan.n_classes), counts.accounting, persons)
+        weights = counts.weights_by_class(class_of, plan.n_classes)
+        return cls(counts.by_class(class_of, plan.n_classes), counts.accounting, persons, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +104,7 @@ class Publishable:
             class only, or all who share a value, whichever are more.
         announced: The name under which it was announced, where classes move.
         leaves_out: Whether classes that do not pass are left out.
+        weights: The mean weights that are shown beside the rows, if the schema names a column of weights.
     """
 
     schema: Schema
@@ -111,6 +117,7 @@ class Publishable:
     persons_lower: NDArray[np.int64] | None = None
     announced: str | None = None
     leaves_out: bool = False
+    weights: MeanWeights | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", frozen(self.counts, np.int64, copy=True))
@@ -260,11 +267,16 @@ def certified(
         announced=announced,
         leaves_out=left_out is not None,
     )
-    return _with_persons(made, records.persons, shown)
+    return _completed(made, records, plan, shown)
 
 
-def _with_persons(made: Publishable, persons: NDArray[np.int64] | None, shown: Shown) -> Publishable:
-    """The same with its persons, where the persons of every planned class were counted."""
+def _completed(made: Publishable, records: RecordsByClass, plan: Plan, shown: Shown) -> Publishable:
+    """The same with its mean weights, and its persons where those of every planned class were counted."""
+    persons, units = records.persons, records.weights
+    if units is not None and plan.schema.weight is not None:
+        together = np.zeros_like(made.counts)
+        np.add.at(together, shown.grouping.class_of, units)
+        made = replace(made, weights=weights_shown(plan, made.counts, together))
     if persons is None:
         return made
     grouping = shown.grouping
@@ -324,7 +336,7 @@ def _as_planned(records: RecordsByClass, plan: Plan) -> Publishable:
     reasons = (*below, *certify(plan.promises, shown).about(plan.checked_promises).reasons)
     if reasons:
         raise _refused("The release would not keep what its plan promises.", reasons)
-    return _with_persons(made, records.persons, shown)
+    return _completed(made, records, plan, shown)
 
 
 def _refused(problem: str, reasons: Sequence[str]) -> RefusedError:

@@ -25,6 +25,7 @@ from elldelta.release.content import (
 )
 from elldelta.release.manifest import Manifest, manifest_path, read_manifest
 from elldelta.release.row_checks import is_in_order, is_sliced, unknown_columns
+from elldelta.release.weights import RowWeights, are_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,7 +113,10 @@ def read_published(
             f"It has {counted(n_unknown, 'column')} that the manifest does not describe; it "
             f"describes {described}.",
         )
-    found, class_of, coded, n = different_rows(table, schema.names, schema.sensitive_names, progress)
+    found, class_of, coded, n = different_rows(
+        table, schema.names, schema.columns[len(schema.names) :], progress
+    )
+    row_weights = None if schema.weight is None else RowWeights(*coded.pop())
     number = {labels: index for index, labels in enumerate(manifest.labels)}
     if len(number) < classes.n_classes:
         raise not_as_described(name, "Two of its classes have the same labels.")
@@ -132,6 +136,10 @@ def read_published(
         raise not_as_described(name, "Its records are not those that the manifest describes.")
     if schema.also_sensitive and not is_sliced(schema, counts, rows, values, n):
         raise not_as_described(name, "Its rows tie sensitive columns together that the plan keeps apart.")
+    if (manifest.weights is None) != (row_weights is None):
+        raise not_as_described(name, "Release and manifest disagree on whether weights are shown.")
+    if row_weights is not None and not are_weights(manifest, counts, (rows, values[0]), row_weights):
+        raise not_as_described(name, "Its weights are not those that the manifest describes.")
     is_so = is_in_order(table, manifest, counts, csv_format)
     if is_so is None:
         unchecked = "The order of the rows was not checked: only files and tables in memory have one."

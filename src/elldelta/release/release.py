@@ -124,6 +124,14 @@ class ReleaseRequest:
         check_choice(self.plan, leave_out=self.leave_out, has_coins=self.coins is not None)
         if self.person is not None:
             check_person(self.person, self.plan.schema.columns)
+            if self.plan.schema.weight is not None:
+                raise ParameterError(
+                    "Where persons are counted, no weights are shown.",
+                    found=f"The plan's column of weights is {self.plan.schema.weight.name!r}, and of the "
+                    "records of a person only some are shown.",
+                    remedy="Ask for a plan without weights, or give a table with one record per person.",
+                    parameter="person",
+                )
             if self.plan.moving is not None:
                 raise classes_must_be_fixed("Where persons are counted, classes are fixed.")
         tables = [path for path in (self.to, self.quarantine) if path is not None]
@@ -186,6 +194,7 @@ def count_records(
         remedy=NOT_IN_DOMAIN,
         helpful=("values", "quarantine"),
         show_values=request.show_values,
+        weighted=True,
         progress=progress,
     )
     if request.person is None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from elldelta.core.weights import MeanWeights
     from elldelta.engines import Progress
     from elldelta.files import AtomicFiles
     from elldelta.release.publishable import Publishable
@@ -57,7 +58,7 @@ def write_release(
 
 def released_rows(content: Publishable) -> ReleaseRows:
     """The rows of what is published."""
-    return ReleaseRows(content.schema, content.labels, content.counts)
+    return ReleaseRows(content.schema, content.labels, content.counts, weights=content.weights)
 
 
 class _Column(NamedTuple):
@@ -65,8 +66,8 @@ class _Column(NamedTuple):
 
     Attributes:
         name: Its name.
-        place: Which sensitive column it is; None for a column of labels.
-        values: The label of every class, or every value.
+        place: Which sensitive column it is; None for a column of labels, -1 for the mean weights.
+        values: The label of every class, every value, or the mean of every group.
     """
 
     name: str
@@ -79,7 +80,8 @@ class _Rows(NamedTuple):
 
     Attributes:
         classes: The class of each.
-        values: For every sensitive column the value of each.
+        values: For every sensitive column the value of each, and, if there are weights, the group that shares
+            its mean weight.
         n: How often each occurs.
     """
 
@@ -101,12 +103,14 @@ class ReleaseRows:
         labels: What is shown for every class.
         counts: Records by class and sensitive value; of every column a class has as many.
         rows_at_once: Rows that are written at a time, if no class of several columns has more.
+        weights: The mean weights that are shown beside the values.
     """
 
     schema: Schema
     labels: Sequence[tuple[str, ...]]
     counts: NDArray[np.int64]
     rows_at_once: int = ROWS_AT_ONCE
+    weights: MeanWeights | None = None
 
     @property
     def n_rows(self) -> int:
@@ -191,7 +195,9 @@ class ReleaseRows:
             _Column(column.name, place, column.released_values())
             for place, column in enumerate(self.schema.sensitives)
         ]
-        return (*labels, *values)
+        if self.weights is None or self.schema.weight is None:
+            return (*labels, *values)
+        return (*labels, *values, _Column(self.schema.weight.name, -1, pa.array(self.weights.means)))
 
     @cached_property
     def _distinct(self) -> tuple[tuple[NDArray[np.int64], pa.Array], ...]:
@@ -211,7 +217,7 @@ class ReleaseRows:
         first, *others = self._by_column
         if not others:
             classes, shown = np.nonzero(first)
-            yield _Rows(classes, (shown,), first[classes, shown])
+            yield _Rows(classes, self._with_groups(classes, (shown,)), first[classes, shown])
             return
         sizes = first.sum(axis=1)
         ends = np.cumsum(sizes)
@@ -224,8 +230,14 @@ class ReleaseRows:
                 _shuffled(counts[start:stop], classes, begin, place)
                 for place, counts in enumerate(self._by_column)
             )
+            values = self._with_groups(classes, values)
             yield _Rows(classes, values, np.ones(classes.size, dtype=np.int64))
             start = stop
+
+    def _with_groups(
+        self, classes: NDArray[np.int64], values: tuple[NDArray[np.int64], ...]
+    ) -> tuple[NDArray[np.int64], ...]:
+        return values if self.weights is None else (*values, self.weights.groups(classes, values[0]))
 
     def _pieces(self) -> Iterator[tuple[_Rows, NDArray[np.int64]]]:
         """The rows, so many at a time as are written together: different ones, and how often each."""
@@ -244,7 +256,8 @@ class ReleaseRows:
 
     def _nothing(self) -> pa.RecordBatch:
         nobody = np.zeros(0, dtype=np.int64)
-        return self._batch(_Rows(nobody, (nobody,) * len(self._by_column), nobody), nobody)
+        values = self._with_groups(nobody, (nobody,) * len(self._by_column))
+        return self._batch(_Rows(nobody, values, nobody), nobody)
 
     def _batch(self, rows: _Rows, lengths: NDArray[np.int64]) -> pa.RecordBatch:
         import pyarrow as pa

@@ -20,6 +20,7 @@ from elldelta.schema.hierarchy import HierarchyRows
 from elldelta.schema.labels import EVERYTHING, missing_tokens, shows_nothing
 from elldelta.schema.profile import DEFAULT_BINS, Profile, Profiler
 from elldelta.schema.schema import Column, NullPolicy, Schema
+from elldelta.schema.weight import propose_weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,6 +72,7 @@ def propose(
     not_na: Mapping[str, Sequence[str]] | None = None,
     widen: Mapping[str, str] | None = None,
     changes: Sequence[str] = (),
+    weight: str | None = None,
     most_categories: int = MOST_CATEGORIES,
     progress: Progress | None = None,
 ) -> Proposal:
@@ -137,13 +139,16 @@ def propose(
             progress((place + 1) / len(names))
     table.check_read(profiles[0].n_rows)
     first = len(quasi_identifiers)
+    weights = () if weight is None else (weight,)
+    proposed, remarks = propose_weight(table, weight)
     schema = Schema(
         tuple(columns[:first]),
         columns[first],
-        _dropped(table, (*quasi_identifiers, *with_parts(entries))),
+        _dropped(table, (*quasi_identifiers, *with_parts(entries), *weights)),
         also_sensitive=tuple(columns[first + 1 :]),
+        weight=proposed,
     )
-    return Proposal(schema, tuple(profiles), (*warnings, *repeated_people(table, schema.dropped)))
+    return Proposal(schema, tuple(profiles), (*warnings, *remarks, *repeated_people(table, schema.dropped)))
 
 
 def _with_hierarchy(column: Column, rows: HierarchyRows | None, *, is_sensitive: bool) -> Column:

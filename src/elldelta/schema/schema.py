@@ -22,6 +22,7 @@ from elldelta.pages.page import Displayed
 from elldelta.schema.column import Column, NullPolicy, check_name, column_to_dict
 from elldelta.schema.composite import with_composites, with_parts
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Integers
+from elldelta.schema.weight import Weight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +34,18 @@ if TYPE_CHECKING:
     from elldelta.files import CsvFormat
     from elldelta.schema.hierarchy import HierarchyRows
 
-__all__ = ["NULL", "UNKNOWN", "Bins", "Categories", "Column", "Dates", "Integers", "NullPolicy", "Schema"]
+__all__ = [
+    "NULL",
+    "UNKNOWN",
+    "Bins",
+    "Categories",
+    "Column",
+    "Dates",
+    "Integers",
+    "NullPolicy",
+    "Schema",
+    "Weight",
+]
 
 FORMAT_VERSION = 1
 """Version of the schema's dictionary and TOML form; others are refused."""
@@ -50,12 +62,14 @@ class Schema(Displayed):
         dropped: Columns that were seen and are not used, listed for the record.
         also_sensitive: Further columns that must not be learnt. Each has its own promise, and releases do not
             tell which of their values belong to one person.
+        weight: The column of a survey's weights. It counts for no promise; releases show rounded means of it.
     """
 
     quasi_identifiers: tuple[Column, ...]
     sensitive: Column
     dropped: tuple[str, ...] = ()
     also_sensitive: tuple[Column, ...] = ()
+    weight: Weight | None = None
 
     def __post_init__(self) -> None:
         for name in ("quasi_identifiers", "dropped", "also_sensitive"):
@@ -77,7 +91,8 @@ class Schema(Displayed):
                 remedy="Put them into bins.",
             )
         seen: set[str] = set()
-        for name in (*self.names, *with_parts(self.sensitive_names), *self.dropped):
+        weight = () if self.weight is None else (self.weight.name,)
+        for name in (*self.names, *with_parts(self.sensitive_names), *weight, *self.dropped):
             # Engines disagree on whether upper and lower case differ in names, so names must differ by more.
             if name.casefold() in seen:
                 raise SchemaError(
@@ -120,6 +135,7 @@ class Schema(Displayed):
             "sensitive": "; ".join(
                 f"{column.name}, {counted(column.size, 'value')}" for column in self.sensitives
             ),
+            "weight": None if self.weight is None else self.weight.name,
             "dropped": ", ".join(self.dropped) or None,
             "combinations": self.n_combinations,
             "digest": self.digest,
@@ -146,8 +162,9 @@ class Schema(Displayed):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns of a release: quasi-identifiers, then sensitive ones."""
-        return (*self.names, *self.sensitive_names)
+        """The names of the columns of a release: quasi-identifiers, sensitive ones, weight."""
+        weight = () if self.weight is None else (self.weight.name,)
+        return (*self.names, *self.sensitive_names, *weight)
 
     @property
     def sensitives(self) -> tuple[Column, ...]:
@@ -249,6 +266,7 @@ class Schema(Displayed):
             "quasi_identifiers": [column_to_dict(column) for column in self.quasi_identifiers],
             "sensitive": [column_to_dict(column) for column in self.sensitives],
             "dropped": list(self.dropped),
+            **({} if self.weight is None else {"weight": self.weight.to_dict()}),
         }
 
     @classmethod
@@ -264,6 +282,7 @@ class Schema(Displayed):
         not_na: Mapping[str, Sequence[str]] | None = None,
         widen: Mapping[str, str] | None = None,
         changes: Sequence[str] = (),
+        weight: str | None = None,
         csv_format: CsvFormat | None = None,
         engine: Engine | None = None,
         progress: Progress | None = None,
@@ -284,6 +303,7 @@ class Schema(Displayed):
             widen: The ends of columns of numbers or dates, such as {"age": "0..120"}, or "no" for what was
                 seen. By default numbers without a natural end are widened.
             changes: Quasi-identifiers that may change for somebody from one release to the next.
+            weight: The column of a survey's weights: how many people each record stands for.
             csv_format: How CSV files are written.
             engine: The engine to use; DuckDB by default.
             progress: Is told how far the reading is.
@@ -302,6 +322,7 @@ class Schema(Displayed):
                 not_na=not_na,
                 widen=widen,
                 changes=changes,
+                weight=weight,
                 progress=progress,
             )
         if proposal.is_dangerous:

@@ -18,6 +18,7 @@ from elldelta.files import AtomicFiles, MisfitError, dotted, read_text, record_f
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers, date_from_text
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.schema import FORMAT_VERSION, Column, NullPolicy, Schema
+from elldelta.schema.weight import Weight
 
 if TYPE_CHECKING:
     import os
@@ -64,6 +65,7 @@ class _Document:
     quasi_identifiers: tuple[dict[str, Any], ...]
     sensitive: Annotated[tuple[dict[str, Any], ...], Meta(min_length=1)]
     dropped: tuple[str, ...] = ()
+    weight: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -218,8 +220,14 @@ class _SchemaReader(DocumentReader):
         places: list[Path] = [("sensitive", number) for number in range(len(top.sensitive))]
         sensitives = [(self.column(e, path), path) for e, path in zip(top.sensitive, places, strict=True)]
         also = tuple(column for column, _ in sensitives[1:])
-        with self.at(*_place_of_clash(columns, sensitives, top.dropped)):
-            return Schema(columns, sensitives[0][0], top.dropped, also_sensitive=also)
+        weight = None if top.weight is None else self.weight(top.weight)
+        with self.at(*_place_of_clash(columns, sensitives, top.dropped, weight)):
+            return Schema(columns, sensitives[0][0], top.dropped, also_sensitive=also, weight=weight)
+
+    def weight(self, entry: dict[str, Any]) -> Weight:
+        self.check_keys(entry, ("weight",), (Weight,))
+        with self.at("weight"):
+            return record_from(Weight, entry)
 
     def column(self, entry: dict[str, Any], path: Path) -> Column:
         with self.at(*path):
@@ -271,12 +279,16 @@ def _with_dates(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _place_of_clash(
-    columns: tuple[Column, ...], sensitives: list[tuple[Column, Path]], dropped: tuple[str, ...]
+    columns: tuple[Column, ...],
+    sensitives: list[tuple[Column, Path]],
+    dropped: tuple[str, ...],
+    weight: Weight | None,
 ) -> Path:
     """Where the second use of a name stands; the top of the document if every name is used once."""
     used: list[tuple[str, Path]] = [
         *((column.name, ("quasi_identifiers", place, "name")) for place, column in enumerate(columns)),
         *((column.name, (*path, "name")) for column, path in sensitives),
+        *([] if weight is None else [(weight.name, ("weight", "name"))]),
         *((name, ("dropped",)) for name in dropped),
     ]
     seen: set[str] = set()
@@ -301,6 +313,13 @@ def _lines(schema: Schema) -> Iterator[str]:
         yield ""
         yield "[[sensitive]]"
         yield from _column_lines(column)
+    if schema.weight is not None:
+        yield ""
+        yield "# A survey's weights, of which releases show means. No record weighs more than the largest;"
+        yield "# total weights are rounded to multiples of it. At least the fewest records share a mean."
+        yield "[weight]"
+        for key, value in schema.weight.to_dict().items():
+            yield f"{key} = {_toml(value)}"
 
 
 def _column_lines(column: Column) -> Iterator[str]:

@@ -41,6 +41,14 @@ class DomainOptions:
             "then also hold for people who move."
         ),
     ] = ""
+    weight: Annotated[
+        str | None,
+        Doc(
+            "The column of a survey's weights. Records count as records for every promise; releases show "
+            "rounded mean weights.",
+            panel="Expert",
+        ),
+    ] = None
 
     def arguments(self) -> dict[str, Any]:
         """What a proposal takes."""
@@ -48,6 +56,7 @@ class DomainOptions:
             "bins": options.column_rules(self.bins, "--bins", "income=width:10000"),
             "widen": options.column_rules(self.widen, "--widen", "age=0..120"),
             "changes": options.names(self.changes),
+            "weight": self.weight,
         }
 
 
@@ -107,6 +116,7 @@ def _document(proposal: Proposal) -> dict[str, Any]:
     return {
         "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
         "sensitive": {column.name: column.size for column in schema.sensitives},
+        "weight": None if schema.weight is None else schema.weight.to_dict(),
         "dropped": list(schema.dropped),
         "combinations": schema.n_combinations,
         "digest": schema.digest,
@@ -139,6 +149,8 @@ def _print(proposal: Proposal) -> None:
         )
         for column, role, profile in counted
     ]
+    if schema.weight is not None:
+        rows.append((schema.weight.name, "weight", f"numbers up to {schema.weight.largest:g}", "", ""))
     rows += [(name, "dropped", "", "", "") for name in schema.dropped]
     output.print_table("Columns", ("column", "role", "values", "distinct", "missing"), rows)
     for column, profile in zip(schema.counted_columns, proposal.profiles, strict=True):
