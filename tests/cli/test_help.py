@@ -13,7 +13,7 @@ from elldelta.parameters import Panel
 
 PANELS = get_args(Panel)
 MOST_ESSENTIAL = 6
-MOST_OPTIONS = 20
+MOST_OPTIONS = 22
 
 
 def panels_of(command):

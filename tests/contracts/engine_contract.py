@@ -3,8 +3,10 @@
 import contextlib
 import datetime as dt
 import gzip
+import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,10 +22,12 @@ from tests.oracles import tables as oracle
 from tests.switch import quick_or_all
 
 import elldelta as ed
+from elldelta.core.checks import check_whole
 from elldelta.core.weights import UNITS
 from elldelta.engines import Query, TableName, sql
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
+from elldelta.model import Model, estimate_by_region, split_model
 from elldelta.model.counting import count
 from elldelta.model.noise import with_fewer_rows
 from elldelta.model.persons import count_persons
@@ -415,6 +419,19 @@ class EngineContract(Placement):
             f"{n_without} without a number, 2 zero or negative, {n_large} too large or infinite; of 7 records"
         )
 
+    def test_regions_are_counted_one_by_one(self, engine, tmp_path):
+        rows = [
+            {"age": str(place % 7), "s": "xyz"[place % 3], "zip": "ab?"[place % 5 % 3]} for place in range(90)
+        ]
+        table = self.place(engine, to_arrow(rows, ["age", "s", "zip"]))
+        zips = Column("zip", Categories(("a", "b", "c")))
+        schema = Schema((Column("age", Integers(0, 9)), zips), Column("s", Categories(("x", "y", "z"))))
+        whole = Model(count(engine.open(table), schema, unknown="quarantine").counts)
+        for by in ("age", "zip"):
+            made = estimate_by_region(table, schema, by, tmp_path / by, unknown="quarantine", engine=engine)
+            assert made == split_model(whole, by, tmp_path / f"{by} split")
+            assert len(made.regions) == {"age": 7, "zip": 2}[by]
+
     @pytest.mark.parametrize("nobody", [None, "", " ", "NA"])
     def test_records_that_name_nobody_are_refused(self, engine, nobody):
         schema = Schema((Column("age", Integers(0, 9)),), Column("s", Categories(("x", "y"))))
@@ -688,6 +705,15 @@ class EngineContract(Placement):
                 with pytest.raises(ParameterError, match=f"The engine {engine.name} cannot") as refusal:
                     engine.open(source)
                 assert refusal.value.parameter == ("engine",)
+
+    def test_jobs_run_on_its_workers_or_are_refused(self, engine):
+        if "jobs" not in engine.capabilities:
+            with pytest.raises(ParameterError, match=f"The engine {engine.name} cannot run jobs"):
+                engine.run_each(math.sqrt, 3)
+            return
+        assert list(engine.run_each(math.sqrt, 5)) == [math.sqrt(number) for number in range(5)]
+        with pytest.raises(ParameterError, match="The job must be a whole number, 1 or more"):
+            list(engine.run_each(partial(check_whole, "the job"), 2))
 
     def test_progress_ends_at_one(self, engine):
         seen = []

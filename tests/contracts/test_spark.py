@@ -30,6 +30,7 @@ from elldelta.engines.spark.engine import connect
 from elldelta.engines.spark.session import MEANING, start_session
 from elldelta.errors import FileError, ParameterError
 from elldelta.ledger.publish import release
+from elldelta.model import estimate_by_region
 from elldelta.model.counting import count
 from elldelta.model.model import estimate
 from elldelta.plan.plan import write_plan
@@ -197,6 +198,21 @@ def test_a_command_releases_on_spark(jvm, tmp_path, capsys):
     assert json.loads(said.out)["content_digest"] == same.content_digest
     assert target.read_bytes() == (tmp_path / "duckdb.parquet").read_bytes()
     assert verify(target, made).records == 3000
+
+
+@pytest.mark.parametrize("way", ["classic", pytest.param("connect", marks=pytest.mark.slow)])
+def test_regions_are_planned_on_its_workers(way, session, jvm, tmp_path):
+    """The same plan, byte for byte, as on this machine; damage that a worker finds is told as here."""
+    source = write_parquet(tmp_path / "records.parquet", records())
+    schema = Schema.infer(source, QUASI_IDENTIFIERS, SENSITIVE)
+    asked = {"ell": 3, "releases": 2, "records": 2500}
+    with connect(session=session) if way == "classic" else connect(master=jvm[1]) as engine:
+        model = estimate_by_region(source, schema, QUASI_IDENTIFIERS[1], tmp_path / "model", engine=engine)
+        assert len(model.regions) > 1
+        assert plan(model, **asked, engine=engine).file_content == plan(model, **asked).file_content
+        (model.folder / model.regions[-1].file_name).write_bytes(b"")
+        with pytest.raises(FileError, match="not a model"):
+            plan(model, **asked, engine=engine)
 
 
 STRANGE = {

@@ -110,11 +110,13 @@ def test_a_document_with_other_names_is_no_wish():
 def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
     """Every field of a wish is a parameter of `plan` with the same default, and comes to its place."""
     parameters = dict(inspect.signature(planner.plan).parameters)
-    assert set(parameters) == {field.name for field in fields(Wish)} | {"model", "hierarchies", "progress"}
+    assert set(parameters) == {field.name for field in fields(Wish)} | {
+        *("model", "hierarchies", "processes", "engine", "progress")
+    }
     for field in fields(Wish):
         assert parameters[field.name].default == field.default
     monkeypatch.setattr(planner, "loaded", lambda *_: None)
-    monkeypatch.setattr(planner, "make_plan", lambda _model, wish, _hierarchies, _progress: wish)
+    monkeypatch.setattr(planner, "make_plan", lambda _model, wish, *_: wish)
     given = {"ell": 7, "delta": 0.03, "releases": 4, "kind": "paper", "fewest_past": 6}
     for way in ({"records": 900}, {"p": 0.125}, {"beta": 0.25}):
         assert planner.plan(None, **given, **way) == Wish(**given, **way)

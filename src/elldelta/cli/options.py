@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from elldelta.engines import Engine, Query, TableName
+    from elldelta.engines.workers import Workers
     from elldelta.model.counting import ShowValues
 
 
@@ -76,7 +77,9 @@ Person = Annotated[
 Overwrite = Annotated[bool, Doc("Replace what is already there.", panel="Expert")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 Picture = Annotated[Path | None, Doc("Draw it, into a .png or .svg file.", panel="Expert")]
-ModelFile = Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")]
+ModelFile = Annotated[
+    Path, typer.Argument(help="A model that 'elldelta estimate' has written: a file, or a folder by region.")
+]
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
@@ -279,22 +282,57 @@ class EngineOptions(Csv):
 
     def _start(self) -> AbstractContextManager[Engine | None]:
         """Starts the engine that is asked for; None for DuckDB, which starts where it is needed."""
-        if self.engine == "duckdb":
-            return nullcontext(None)
-        from elldelta.engines import connect
+        return nullcontext(None) if self.engine == "duckdb" else started(self.engine)
 
-        if re.match(r"local\b|[a-z0-9]+://", self.engine):
-            return connect("spark", master=self.engine)
-        if self.engine != "postgres":
-            return connect(self.engine)
-        address = os.environ.get(DATABASE)
-        if not address:
-            raise ParameterError(
-                "There is no address of a database.",
-                found=f"The variable {DATABASE} is not set.",
-                remedy=f"Set {DATABASE} to an address such as postgresql://user@host/name.",
-            )
-        return connect("postgres", database=address)
+
+def started(engine: str) -> Engine:
+    """Starts an engine by its name, or Spark by its master."""
+    from elldelta.engines import connect
+
+    if re.match(r"local\b|[a-z0-9]+://", engine):
+        return connect("spark", master=engine)
+    if engine != "postgres":
+        return connect(engine)
+    address = os.environ.get(DATABASE)
+    if not address:
+        raise ParameterError(
+            "There is no address of a database.",
+            found=f"The variable {DATABASE} is not set.",
+            remedy=f"Set {DATABASE} to an address such as postgresql://user@host/name.",
+        )
+    return connect("postgres", database=address)
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """Where the regions of a model by region are planned."""
+
+    processes: Annotated[
+        int,
+        Doc(
+            "Of a model by region: plan so many regions at the same time, each on a process of its own. The "
+            "plan is the same.",
+            panel="Engine",
+            noun="the number of processes",
+            least=1,
+        ),
+    ] = 1
+    engine: Annotated[
+        str | None,
+        Doc(
+            "The same on the workers of Spark: spark on this machine, or the master of a cluster, whose "
+            "workers must see the folder of the model.",
+            panel="Engine",
+        ),
+    ] = None
+
+    @contextmanager
+    def started(self) -> Iterator[Workers]:
+        """The workers, for as long as they are needed."""
+        from elldelta.engines.workers import Workers
+
+        with nullcontext(None) if self.engine is None else started(self.engine) as engine:
+            yield Workers(self.processes, engine)
 
 
 @dataclass(frozen=True)

@@ -31,17 +31,19 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from elldelta.engines.workers import Job
     from elldelta.files import CsvFormat
 
 Progress = Callable[[float], None]
 """Is told the share of the work that is done, from 0 to 1."""
 
-Capability = Literal["files", "formats", "tables"]
-"""What an engine may be able to open besides tables in memory.
+Capability = Literal["files", "formats", "tables", "jobs"]
+"""What an engine may be able to do besides opening tables in memory.
 
 * "files": open Parquet files, folders and globs that this machine sees.
 * "formats": the same of CSV, Arrow and JSON.
 * "tables": open a table or a query by its name, where the records already are.
+* "jobs": run jobs of ours on its workers.
 """
 
 _WORDS: dict[Capability, tuple[str, str]] = {
@@ -54,6 +56,7 @@ _WORDS: dict[Capability, tuple[str, str]] = {
         "open tables of a database",
         "Use PostgreSQL with the address of the database, or give files.",
     ),
+    "jobs": ("run jobs on its workers", "Use Spark, or processes of this machine."),
 }
 
 MOST_LISTED = 30
@@ -203,6 +206,11 @@ class Engine(Protocol):
 
     def discard(self, *relations: str) -> None:
         """Forgets stored results."""
+
+    def run_each(self, job: Job, n_jobs: int, progress: Progress | None = None) -> Iterable[Any]:
+        """The results of jobs 0, 1, 2, ... on its workers, in their order."""
+        require(self, "jobs", "run jobs")
+        raise NotImplementedError
 
     def close(self) -> None:
         """Gives up everything the engine holds."""

@@ -223,19 +223,20 @@ def no_file(path: str | os.PathLike[str]) -> FileError:
     )
 
 
-def loaded(given: object, kind: type[T], read: Callable[[Any], T]) -> T:
+def loaded(given: object, kind: type[T], read: Callable[[Any], T], name: str = "") -> T:
     """The object that a caller gave, or what the file at its path holds.
 
     Args:
         given: An object of the kind, or the path of its file.
         kind: The type that is needed.
         read: Reads it from a path.
+        name: What people call it, if not as its type.
     """
     if isinstance(given, kind):
         return given
     if isinstance(given, str | os.PathLike):
         return read(given)
-    name = kind.__name__
+    name = name or kind.__name__
     raise ParameterError(
         f"A {name.lower()} is given as a {name}, or as the path of its file.",
         found=f"It is of type {type(given).__name__}.",
@@ -261,7 +262,13 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool, folder: boo
         )
     if target.is_dir() and not folder:
         raise FileError(f"{target} cannot be written.", found="It is a folder.", remedy="Name a file.")
-    if target.exists() and (folder or not overwrite):
+    if target.exists() and folder:
+        raise FileError(
+            f"{target} exists already.",
+            found="A folder is written as a whole, and replaces nothing.",
+            remedy="Choose another name, or remove it first.",
+        )
+    if target.exists() and not overwrite:
         raise FileError(
             f"{target} exists already.",
             found="It would be overwritten.",

@@ -29,6 +29,11 @@ UnknownPolicy = Literal["refuse", "quarantine"]
 ShowValues = Callable[[str, Sequence[str]], None]
 """Is told a column and values of people that it holds: for the owner's eyes, never for a file or a log."""
 
+REMEDY = "Correct the data, or extend the domains in the schema."
+
+Cells = tuple["NDArray[np.int64]", "NDArray[Any]", "NDArray[np.int64]"]
+"""Ranks, sensitive values and numbers of records."""
+
 MOST_SHOWN = 5
 """How many values of a column are shown."""
 
@@ -90,7 +95,7 @@ def count(
     schema: Schema,
     *,
     unknown: UnknownPolicy = "refuse",
-    remedy: str = "Correct the data, or extend the domains in the schema.",
+    remedy: str = REMEDY,
     helpful: tuple[str, ...] = (),
     show_values: ShowValues | None = None,
     weighted: bool = False,
@@ -112,6 +117,49 @@ def count(
         DataError: A column is missing; a value lies outside its domain or is missing where that is refused; a
             weight is none.
     """
+    tally = _Tally(schema)
+    table, accounting, encodings = _tallied(
+        tally, table, schema, unknown, remedy, helpful, show_values, progress, weighted=weighted
+    )
+    return CountedTable(table, tally.counts(accounting), encodings)
+
+
+def count_into(
+    keep: Callable[[Cells], object],
+    table: Table,
+    schema: Schema,
+    *,
+    unknown: UnknownPolicy = "refuse",
+    show_values: ShowValues | None = None,
+    progress: Progress | None = None,
+) -> Accounting:
+    """Counts a table as `count` does, but hands the cells on batch by batch, and keeps none in memory.
+
+    Args:
+        keep: Is given some cells, in any order.
+        table: The table.
+        schema: See `count`, also for the rest.
+        unknown: See there.
+        show_values: See there.
+        progress: See there.
+    """
+    tally = _Tally(schema, keep)
+    return _tallied(tally, table, schema, unknown, REMEDY, (), show_values, progress)[1]
+
+
+def _tallied(
+    tally: _Tally,
+    table: Table,
+    schema: Schema,
+    unknown: UnknownPolicy,
+    remedy: str,
+    helpful: tuple[str, ...],
+    show_values: ShowValues | None,
+    progress: Progress | None,
+    *,
+    weighted: bool = False,
+) -> tuple[Table, Accounting, tuple[Encoding, ...]]:
+    """The table with composite columns, the account, and the positions of the distinct cells."""
     columns = schema.counted_columns
     table = schema.composed(table)
     table.require(column.name for column in columns)
@@ -121,7 +169,6 @@ def count(
     grouped = engine.store(sql.count_by_keys(table.relation, _keys(table, schema), sums), progress)
     try:
         encoders = [_Encoder(column) for column in columns]
-        tally = _Tally(schema)
         for batch in engine.fetch(grouped):
             positions = [encoder.encode(batch.column(place)) for place, encoder in enumerate(encoders)]
             n, *added = (column.to_numpy() for column in batch.columns[len(columns) :])
@@ -138,7 +185,7 @@ def count(
     if weight is not None:
         weight.check(dict(zip(WRONG_WEIGHTS, tally.n_wrong, strict=True)), accounting.n_counted)
     table.check_read(accounting.n_read)
-    return CountedTable(table, tally.counts(accounting), encodings)
+    return table, accounting, encodings
 
 
 class _Encoder:
@@ -183,15 +230,16 @@ class _Encoder:
 
 
 class _Tally:
-    """Adds up batches of positions and their numbers of records."""
+    """Adds up batches of positions and their numbers of records, or hands their cells on."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, keep: Callable[[Cells], object] | None = None) -> None:
         self._schema = schema
         width = len(schema.counted_columns)
-        self._parts: list[tuple[NDArray[np.int64], ...]] = []
+        self._parts: list[Cells] = []
+        self._keep = keep or self._parts.append
         self._nulls = np.zeros(width, dtype=np.int64)
         self._unknown = np.zeros(width, dtype=np.int64)
-        self._n_read = self._n_suppressed = self._n_quarantined = 0
+        self._n_read = self._n_counted = self._n_suppressed = self._n_quarantined = 0
         self._weights: list[NDArray[np.int64]] = []
         self.n_wrong = [0] * len(WRONG_WEIGHTS)
 
@@ -219,10 +267,11 @@ class _Tally:
             self._n_suppressed += int(n_bad[~unknown].sum())
             positions, n = [column[usable] for column in positions], n[usable]
             sums = [column[usable] for column in sums]
+        self._n_counted += int(n.sum())
         first = len(self._schema.names)
         ranks = self._schema.ranks_of_columns(positions[:first])
         for column, values in zip(positions[first:], self._schema.value_slices, strict=True):
-            self._parts.append((ranks, column + values.start if values.start else column, n))
+            self._keep((ranks, column + values.start if values.start else column, n))
         if sums:
             weights, *wrong = sums
             self._weights += [weights] * len(self._schema.sensitives)
@@ -232,7 +281,7 @@ class _Tally:
         names = [column.name for column in self._schema.counted_columns]
         return Accounting(
             n_read=self._n_read,
-            n_counted=sum(int(n.sum()) for _, _, n in self._parts) // len(self._schema.sensitives),
+            n_counted=self._n_counted,
             n_suppressed=self._n_suppressed,
             n_quarantined=self._n_quarantined,
             nulls=dict(zip(names, self._nulls.tolist(), strict=True)),

@@ -71,6 +71,10 @@ class Accounting:
                 remedy="Please report this.",
             )
 
+    def __reduce__(self) -> tuple[type[Accounting], tuple[Any, ...]]:
+        """How it gets to another process: its frozen mappings would not."""
+        return Accounting, tuple(self.to_dict().values())
+
     def __add__(self, other: Accounting) -> Accounting:
         return Accounting(
             self.n_read + other.n_read,

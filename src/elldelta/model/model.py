@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.engines import Engine, Progress, running
-from elldelta.errors import FileError, ParameterError, RefusedError, SchemaError, counted
+from elldelta.errors import FileError, ParameterError, RefusedError, SchemaError
 from elldelta.files import (
     MALFORMED,
     AtomicFiles,
@@ -32,26 +32,17 @@ from elldelta.files import (
 )
 from elldelta.model.counting import ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
-from elldelta.model.noise import (
-    ADDS_UP,
-    Protection,
-    check_protection,
-    promise_to_the_past,
-    protected,
-    scaled,
-    with_fewer_rows,
-)
+from elldelta.model.noise import Protection, check_protection, protected, scaled, with_fewer_rows
+from elldelta.model.past import Past
 from elldelta.model.persons import count_persons
-from elldelta.pages.page import Displayed
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.hierarchy_problems import refusal
 from elldelta.schema.schema import Categories, Column, Schema
 from elldelta.schema.schema_file import read_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
@@ -62,7 +53,7 @@ _METADATA_KEY = b"elldelta.model"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model(Displayed):
+class Model(Past):
     """What is known about the population: counts of past records, with their schema.
 
     Attributes:
@@ -90,16 +81,26 @@ class Model(Displayed):
         return self.counts.positions
 
     @property
-    def n_records(self) -> int:
-        """The number of records the model was estimated from; with noise, if there is any."""
-        if self.noise:
-            return sum(protection.records for protection in self.noise)
-        return self.counts.n_records
-
-    @property
     def accounting(self) -> Accounting:
         """What became of every record that was read."""
         return self.counts.accounting
+
+    @property
+    def n_combinations(self) -> int:
+        """The number of combinations that occur."""
+        return self.counts.n_combinations
+
+    @property
+    def spread(self) -> tuple[NDArray[Any], ...]:
+        """The past records at every position of each quasi-identifier."""
+        totals = self.counts.combination_totals
+        columns = zip(self.positions.T, self.schema.sizes, strict=True)
+        return tuple(np.bincount(positions, totals, size) for positions, size in columns)
+
+    @property
+    def value_totals(self) -> NDArray[Any]:
+        """The past records with each sensitive value."""
+        return np.bincount(self.counts.values, self.counts.n, self.schema.n_values)
 
     def for_column(self, index: int) -> Model:
         """What is known about one of several sensitive columns."""
@@ -109,65 +110,9 @@ class Model(Displayed):
         """P(Q, S) over the occupied combinations, in the order of `ranks`."""
         return self.counts.distribution
 
-    def facts(self) -> dict[str, object]:
-        """What is worth knowing at a glance."""
-        schema = self.schema
-        return {
-            "records": self.n_records,
-            "left out": self.accounting.n_read - self.counts.n_records,
-            "combinations": f"{self.counts.n_combinations:,} of {schema.n_combinations:,} occur",
-            "quasi-identifiers": ", ".join(schema.names),
-            "sensitive": "; ".join(
-                f"{column.name}, {counted(column.size, 'value')}" for column in schema.sensitives
-            ),
-            "digest": self.digest,
-            **({"protection": promise_to_the_past(self.noise)} if self.noise else {}),
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Sizes, and how the sensitive values are distributed, as plain JSON values; not the counts."""
-        schema, distribution = self.schema, self.to_distribution()
-        first, *others = (
-            {
-                "sensitive": column.name,
-                "marginal": dict(zip(column.value_labels, marginals.value_marginal.tolist(), strict=True)),
-                "p_ell": marginals.ranked_marginal.tolist(),
-            }
-            for column, marginals in (
-                (column, distribution.for_column(place)) for place, column in enumerate(schema.sensitives)
-            )
-        )
-        return {
-            "records": self.n_records,
-            "combinations": self.counts.n_combinations,
-            "combinations_possible": schema.n_combinations,
-            "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
-            **first,
-            **({"also": others} if others else {}),
-            "digest": self.digest,
-            **({"noise": self.noise_head()} if self.noise else {}),
-        }
-
-    def protection_lines(self) -> list[str]:
-        """How the past records are protected, for people: what is promised, and what each part cost."""
-        if not self.noise:
-            return ["The counts are exact. Keep the file as safe as the records that were counted."]
-        costs = [
-            f"Estimate {place}: about {counted(each.records, 'record')}, {each.mechanism}, epsilon "
-            f"{each.epsilon:g}: " + ", ".join(f"{name} {cost:.4g}" for name, cost in each.steps)
-            for place, each in enumerate(self.noise, start=1)
-        ]
-        return [promise_to_the_past(self.noise), ADDS_UP, *costs]
-
-    def plot(self) -> Figure:
-        """How frequent the sensitive values are; of several columns those of the first."""
-        from elldelta.pages.charts import draw_marginal
-
-        sensitive = self.schema.sensitive
-        marginal = self.to_distribution().for_column(0).value_marginal.tolist()
-        return draw_marginal(
-            sensitive.value_labels, marginal, f"{sensitive.name}: {counted(self.n_records, 'record')}"
-        )
+    def models(self) -> Iterator[Model]:
+        """All counts at once: this model itself."""
+        yield self
 
     @cached_property
     def digest(self) -> str:
@@ -182,16 +127,6 @@ class Model(Displayed):
                 "cells": _cells_digest(counts.ranks[counts.rows], counts.values, counts.n),
             }
         )
-
-    def noise_head(self) -> list[dict[str, Any]]:
-        """What the file says about the protection of the past."""
-        return [protection.to_dict() for protection in self.noise]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
 
 def estimate(
@@ -370,9 +305,11 @@ def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool =
 def read_model(path: str | os.PathLike[str]) -> Model:
     """Reads a model; refuses other files, other versions, and content that does not match its digest."""
     path = Path(path)
+    if path.is_dir():
+        raise _not_a_model(path, "It is a folder; a model by region is for plans and frontiers only.")
     if not path.is_file():
         if path.exists():
-            raise _not_a_model(path, "It is a folder or a device.")
+            raise _not_a_model(path, "It is a device.")
         raise unreadable(path, "model", FileNotFoundError())
     try:
         return _read(lambda: path, path)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.model import Model
+    from elldelta.model import Past
     from elldelta.schema.schema import Schema
 
 
@@ -252,17 +252,16 @@ between 17 and 90 is told nothing by a class of all ages. So loss is measured ov
 search for classes weighs it."""
 
 
-def seen_ranges(model: Model) -> Ranges:
+def seen_ranges(model: Past) -> Ranges:
     """The shortest ranges that leave fewer than `FEWER` past records on each side.
 
     Categories without an order have no range: all of them count.
     """
-    positions, totals = model.positions, model.counts.combination_totals
     found = list(whole_ranges(model.schema))
-    for place, column in enumerate(model.schema.quasi_identifiers):
+    columns = zip(model.schema.quasi_identifiers, model.spread, strict=True)
+    for place, (column, records) in enumerate(columns):
         if isinstance(column.domain, Categories) and not column.domain.ordered:
             continue
-        records = np.bincount(positions[:, place], totals, minlength=column.size)
         low = int(np.searchsorted(np.cumsum(records), FEWER))
         high = column.size - 1 - int(np.searchsorted(np.cumsum(records[::-1]), FEWER))
         if low <= high:  # otherwise there are next to no records

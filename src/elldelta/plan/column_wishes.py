@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_ell
-from elldelta.core.like_values import one_of_each
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -17,20 +16,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.core.distribution import JointDistribution
-    from elldelta.model import Model
     from elldelta.plan.wish import Wish
     from elldelta.schema.column import Column
     from elldelta.schema.schema import Schema
 
 
-def plan_groups(model: Model, wish: Wish) -> tuple[JointDistribution, NDArray[np.int64] | None]:
-    """What classes are planned with, and the groups of values that count as one; None if all count.
+def plan_groups(schema: Schema, wish: Wish) -> NDArray[np.int64] | None:
+    """The groups of values that count as one; None if all count.
 
     Raises:
         ParameterError: The wish is for a plan that cannot count groups, or for more than there are.
     """
-    past, schema = model.to_distribution(), model.schema
     groups, counted = np.arange(schema.n_values), False
     for place, (column, values) in enumerate(zip(schema.sensitives, schema.value_slices, strict=True)):
         column_wish = wish_for_column(wish, schema, place)
@@ -38,7 +34,7 @@ def plan_groups(model: Model, wish: Wish) -> tuple[JointDistribution, NDArray[np
             continue
         _check_groups(column_wish, column)
         groups[values], counted = column.value_groups + values.start, True
-    return (one_of_each(past, groups), groups) if counted else (past, None)
+    return groups if counted else None
 
 
 def _check_groups(wish: Wish, column: Column) -> None:

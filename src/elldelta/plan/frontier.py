@@ -12,7 +12,7 @@ from elldelta.core.generalize.boxes import EFFORT
 from elldelta.engines.task import computed, part
 from elldelta.errors import RefusedError, counted
 from elldelta.files import loaded
-from elldelta.model import Model, read_model
+from elldelta.model import Past, RegionalModel, read_past
 from elldelta.pages.page import Displayed
 from elldelta.parameters import with_keywords
 from elldelta.plan.planner import Planner
@@ -108,12 +108,12 @@ class FrontierArguments(FrontierWish):
     progress: Progress | None = None
 
 
-def _frontier(model: Model | str | os.PathLike[str], arguments: FrontierArguments) -> Frontier:
+def _frontier(model: Past | str | os.PathLike[str], arguments: FrontierArguments) -> Frontier:
     """Classes of certified plans, and of the paper, for several numbers of records."""
     given = arguments.records
     tried = [check_whole("the number of records", number, 1, MOST_RECORDS) for number in given or ()]
     wish = Wish(ell=arguments.ell, delta=arguments.delta, releases=arguments.releases, records=1)
-    past = loaded(model, Model, read_model)
+    past = loaded(model, Past, read_past, "Model")  # type: ignore[type-abstract]
 
     def rows(tell: Progress) -> tuple[Planner, list[FrontierRow]]:
         planner = Planner(past, wish)
@@ -133,19 +133,22 @@ def _frontier(model: Model | str | os.PathLike[str], arguments: FrontierArgument
 frontier = with_keywords(FrontierArguments, _frontier)
 """Classes of certified plans, and of the paper, for several numbers of records.
 
-It takes a model, or its file, and as keywords the fields of `FrontierWish`, and of `FrontierArguments`.
+It takes a model, its file or its folder, and as keywords the fields of `FrontierWish` and
+`FrontierArguments`.
 """
 
 
-def frontier_effort(model: Model, n_plans: int) -> int:
+def frontier_effort(model: Past, n_plans: int) -> int:
     """How much is searched for each of so many plans: as usual, or, where that takes long, much less."""
-    return EFFORT if len(model.ranks) * model.schema.n_values * n_plans <= MOST_CELLS else 0
+    return EFFORT if model.n_combinations * model.schema.n_values * n_plans <= MOST_CELLS else 0
 
 
 def _rows(planner: Planner, records: Sequence[int], progress: Progress) -> Iterator[FrontierRow]:
     """What each kind of plan gives for each number of records, one after the other: it may take a while."""
-    # The paper has one sensitive column and nobody who moves.
-    is_plain = planner.movers is None and planner.n_columns == 1
+    # The paper has one sensitive column, nobody who moves, and no regions.
+    is_plain = (
+        planner.movers is None and planner.n_columns == 1 and not isinstance(planner.model, RegionalModel)
+    )
     kinds: tuple[PlanKind, ...] = ("paper", "certified") if is_plain else ("certified",)
     n_plans = len(records) * len(kinds)
     for place, n_records in enumerate(records):

@@ -6,30 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.generalize.boxes import position_weights
-from elldelta.core.movers import CommonWitnesses, common_boxes, common_witnesses, ranges_of
-from elldelta.core.witnesses import Witnesses
-from elldelta.engines.task import part
-from elldelta.errors import InternalError, ParameterError
-from elldelta.plan.classes import Boxes, lengths_of
+from elldelta.core.movers import CommonWitnesses, ranges_of
+from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.bounds import Bounds, SharpBound
-    from elldelta.core.partition import Partition
-    from elldelta.engines import Progress
     from elldelta.parameters import Movers
     from elldelta.plan.classes import Classes
     from elldelta.plan.columns import ColumnPlan
     from elldelta.plan.plan import Plan
-    from elldelta.plan.planner import Planner
     from elldelta.plan.wish import Wish
     from elldelta.schema.schema import Schema
-
-    Common = tuple[CommonWitnesses, ...]
-    """The witnesses that classes have in common, for every sensitive column."""
 
 
 def movers_of(wish: Wish, schema: Schema) -> Movers | None:
@@ -76,56 +64,3 @@ def common_of(plan: Plan, column: ColumnPlan) -> CommonWitnesses | None:
         return None
     _, firsts = np.unique(ranges, return_index=True)
     return CommonWitnesses(ranges, column.witnesses.at(firsts))
-
-
-def drawn(planner: Planner, bounds: Bounds) -> tuple[Partition, Classes, Common | None]:
-    """Classes over the rows of the model and over everything; if people move, the witnesses in common.
-
-    Of several sensitive columns each has its own witnesses. The classes are those of the column that needs
-    the largest ones.
-    """
-    if planner.movers is None:
-        return (*planner.classes(bounds), None)
-    columns = list(zip(planner.pasts, bounds, strict=True))
-    n_columns = len(columns)
-    each = [
-        _drawn(planner, *column, part(planner.progress, index / n_columns, (index + 1) / n_columns))
-        for index, column in enumerate(columns)
-    ]
-    partition, classes, common = min(each, key=lambda found: found[0].n_classes)
-    if n_columns == 1:
-        return partition, classes, (common,)
-    ranges = range_numbers(planner.model.schema, classes, planner.movers)
-    if ranges is None:
-        raise InternalError("Nobody moves.")
-    return (
-        partition,
-        classes,
-        tuple(
-            common_witnesses(past.generalized(partition), ranges, bound, planner.fewest_past)
-            for past, bound in columns
-        ),
-    )
-
-
-def _drawn(
-    planner: Planner, past: JointDistribution, bound: SharpBound, progress: Progress | None
-) -> tuple[Partition, Classes, CommonWitnesses]:
-    """Classes for one sensitive column, and the witnesses that they have in common."""
-    model = planner.model
-    partition, tree, values = common_boxes(
-        past,
-        model.positions,
-        model.schema.sizes,
-        bound,
-        trees=[column.cut_tree for column in model.schema.quasi_identifiers],
-        weights=position_weights(lengths_of(planner.seen)),
-        fewest=planner.fewest_past,
-        effort=planner.effort,
-        progress=progress,
-    )
-    return (
-        partition,
-        Boxes(tree),
-        CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), Witnesses.of([values])),
-    )

@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from elldelta.model import Model
+    from elldelta.model import Past
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
 
 
-def picture_of_classes(
-    plan: Plan, model: Model | None = None, columns: Sequence[str] | None = None
-) -> Figure:
+def picture_of_classes(plan: Plan, model: Past | None = None, columns: Sequence[str] | None = None) -> Figure:
     """Draws the classes over two quasi-identifiers; the others are held at their most frequent values.
 
     Without a model, at values of the class in which the plan expects the most records.
@@ -41,15 +39,12 @@ def picture_of_classes(
         held = {place: plan.seen[place][0] + int(expected.lows[most, place]) for place in others}
         mass = expected.mass
     else:
-        counts = reordered(model, schema).counts
-        weights = counts.combination_totals
-        held = {
-            place: int(
-                np.bincount(counts.positions[:, place], weights, minlength=schema.sizes[place]).argmax()
-            )
-            for place in others
-        }
-        mass = np.bincount(plan.class_of(counts.ranks), weights, minlength=plan.n_classes).astype(float)
+        seen, mass = tuple(np.zeros(size) for size in schema.sizes), np.zeros(plan.n_classes)
+        for part in model.models():
+            past = reordered(part, schema)
+            mass += np.bincount(plan.class_of(past.ranks), past.counts.combination_totals, plan.n_classes)
+            seen = tuple(so_far + more for so_far, more in zip(seen, past.spread, strict=True))
+        held = {place: int(seen[place].argmax()) for place in others}
     shape = (schema.sizes[up], schema.sizes[across])
     positions = np.zeros((shape[0] * shape[1], len(schema.names)), dtype=np.int64)
     for place, position in held.items():

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.promises import Promise
     from elldelta.core.utility import HullLoss, Utility
-    from elldelta.model.model import Model
+    from elldelta.model.past import Past
     from elldelta.plan.closeness import Closeness
 
 FORMAT_VERSION = 1
@@ -199,16 +199,18 @@ class Plan(Displayed):
         lows, highs = clipped(self.seen, self.hulls)
         return HullLoss(lows, highs, lengths_of(self.seen), self.columns[0].masses_lower)
 
-    def utility(self, model: Model) -> Utility:
+    def utility(self, model: Past) -> Utility:
         """How much information the classes keep, measured on a model: a forecast for the plan's records."""
         import numpy as np
 
         from elldelta.core.utility import measure_utility
         from elldelta.model.model import reordered
 
-        model = reordered(model, self.schema)
-        totals = model.counts.combination_totals
-        shares = np.bincount(self.class_of(model.ranks), totals, self.n_classes) / totals.sum()
+        records = np.zeros(self.n_classes)
+        for part in model.models():
+            counts = reordered(part, self.schema).counts
+            records += np.bincount(self.class_of(counts.ranks), counts.combination_totals, self.n_classes)
+        shares = records / records.sum()
         lows, highs = clipped(self.seen, self.hulls)
         return measure_utility(shares, lows, highs, lengths_of(self.seen), self.records)
 

@@ -9,24 +9,27 @@ import numpy as np
 
 from elldelta.core.distribution import RELATIVE_TOLERANCE, ladder
 from elldelta.core.generalize.bounds import SharpBound, fewest_records, refuse_if_impossible
-from elldelta.core.generalize.boxes import EFFORT, boxes, position_weights
-from elldelta.core.like_values import largest_of_each
+from elldelta.core.generalize.boxes import EFFORT
+from elldelta.core.like_values import largest_of_each, one_of_each
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
 from elldelta.core.witnesses import Witnesses
 from elldelta.engines.task import computed
+from elldelta.engines.workers import HERE, Workers
 from elldelta.errors import RefusedError, counted
 from elldelta.files import check_writable, loaded
-from elldelta.model import Model, read_model
+from elldelta.model import Model, Past, RegionalModel, read_past, with_hierarchies
 from elldelta.pages.charts import check_picture, write_picture
 from elldelta.parameters import with_keywords
-from elldelta.plan.classes import Boxes, Runs, lengths_of, seen_ranges
+from elldelta.plan.classes import Boxes, Runs, seen_ranges
 from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.column_wishes import check_several_columns, plan_groups, wish_for_column
 from elldelta.plan.columns import ColumnPlan
-from elldelta.plan.movers import drawn, movers_of
+from elldelta.plan.drawing import Drawing
+from elldelta.plan.movers import movers_of
 from elldelta.plan.plan import Plan, write_plan
+from elldelta.plan.regions import check_regional, check_whole_model, draw_by_region, late_hierarchies
 from elldelta.plan.root import failing_root, root_distance_risk, root_failure_upper
 from elldelta.plan.wish import Wish, check_noisy, checked_by
 from elldelta.plan.words import rounded_up
@@ -39,10 +42,10 @@ if TYPE_CHECKING:
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import BoundResult, Bounds
     from elldelta.core.utility import Utility
-    from elldelta.engines import Progress
+    from elldelta.engines import Engine, Progress
     from elldelta.parameters import PlanKind
     from elldelta.plan.classes import Classes
-    from elldelta.plan.movers import Common
+    from elldelta.plan.drawing import Drawn
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
 TRIES = 5  # how often classes are made again for a smaller failure before they are made for fewer records
@@ -54,10 +57,15 @@ class PlanArguments(Wish):
 
     Attributes:
         hierarchies: Groups of the values of some quasi-identifiers, or files that hold them.
+        processes: Of a model by region, how many regions are planned at the same time, each on a process of
+            its own.
+        engine: An engine on whose workers regions are planned instead: Spark.
         progress: Is told how far the work is.
     """
 
     hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None
+    processes: int = 1
+    engine: Engine | None = None
     progress: Progress | None = None
 
     @property
@@ -66,16 +74,22 @@ class PlanArguments(Wish):
         return Wish(**{field.name: getattr(self, field.name) for field in fields(Wish)})
 
 
-def _plan(model: Model | str | os.PathLike[str], arguments: PlanArguments) -> Plan:
+def _plan(model: Past | str | os.PathLike[str], arguments: PlanArguments) -> Plan:
     """Makes a plan from a model, for example ``plan(model, ell=5, releases=2, records=30_000)``."""
-    past = loaded(model, Model, read_model)
-    return make_plan(past, arguments.wish, arguments.hierarchies, arguments.progress)
+    workers = Workers(arguments.processes, arguments.engine)
+    return make_plan(
+        loaded(model, Past, read_past, "Model"),  # type: ignore[type-abstract]
+        arguments.wish,
+        arguments.hierarchies,
+        arguments.progress,
+        workers,
+    )
 
 
 plan = with_keywords(PlanArguments, _plan)
 """Makes a plan from a model, for example ``plan(model, ell=5, releases=2, records=30_000)``.
 
-It takes a model, or its file, and as keywords the fields of `Wish`, and of `PlanArguments`.
+It takes a model, its file or its folder, and as keywords the fields of `Wish`, and of `PlanArguments`.
 
 Raises:
     ParameterError: The wish contradicts itself, or a number is of the wrong type or out of range.
@@ -84,22 +98,28 @@ Raises:
 
 
 def make_plan(
-    model: Model,
+    model: Past,
     wish: Wish,
     hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
     progress: Progress | None = None,
+    workers: Workers = HERE,
 ) -> Plan:
     """Makes the plan that a wish asks for; see `plan`."""
-    return computed(lambda tell: _made(model, wish, hierarchies or {}, tell), progress)
+    return computed(lambda tell: _made(model, wish, hierarchies or {}, tell, workers), progress)
 
 
-def _made(model: Model, wish: Wish, hierarchies: Mapping[str, Any], progress: Progress) -> Plan:
+def _made(
+    model: Past, wish: Wish, hierarchies: Mapping[str, Any], progress: Progress, workers: Workers
+) -> Plan:
+    if not isinstance(model, RegionalModel):
+        check_whole_model(workers)
     if hierarchies:
-        from elldelta.model import with_hierarchies
         from elldelta.schema.hierarchies import given_rows
 
+        if not isinstance(model, Model):
+            raise late_hierarchies()
         model = with_hierarchies(model, given_rows(hierarchies))
-    return Planner(model, wish, progress).made()
+    return Planner(model, wish, progress, workers=workers).made()
 
 
 def plan_to_file(
@@ -111,25 +131,27 @@ def plan_to_file(
     picture: Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
+    workers: Workers = HERE,
 ) -> tuple[Plan, Utility]:
     """Makes the plan that a wish asks for and writes it, if it and its picture can be written at all.
 
     Args:
-        model: The file of the model.
+        model: The file of the model, or its folder by region.
         wish: What is asked for.
         path: The file to write.
         hierarchies: Files with groups of the values of some quasi-identifiers.
         picture: A file for a picture of the classes.
         overwrite: Whether to replace what is there.
         progress: Is told how far the work is.
+        workers: Where regions are planned.
 
     Returns:
         The plan, and how much information it keeps, as a forecast from the model.
     """
     check_writable(path, overwrite=overwrite)
     check_picture(picture, overwrite=overwrite)
-    past = read_model(model)
-    made = make_plan(past, wish, hierarchies, progress)
+    past = read_past(model)
+    made = make_plan(past, wish, hierarchies, progress, workers)
     utility = computed(lambda _: made.utility(past), progress)
     if picture is not None:
         from elldelta.plan.picture import picture_of_classes
@@ -147,20 +169,31 @@ class Planner:
         wish: What is asked for.
         progress: Is told how far the work is.
         effort: How much is searched for classes with less loss (`boxes`).
+        workers: Where the regions of a model by region are planned.
     """
 
     def __init__(
-        self, model: Model, wish: Wish, progress: Progress | None = None, *, effort: int = EFFORT
+        self,
+        model: Past,
+        wish: Wish,
+        progress: Progress | None = None,
+        *,
+        effort: int = EFFORT,
+        workers: Workers = HERE,
     ) -> None:
         self.model, self.wish = model, wish
-        self.progress, self.effort = progress, effort
+        self.progress, self.effort, self.workers = progress, effort, workers
+        if isinstance(model, RegionalModel):
+            check_regional(wish, model)
         self.seen = seen_ranges(model)
         self.movers = movers_of(wish, model.schema)
-        self.distribution, self._groups = plan_groups(model, wish)
+        self._groups = plan_groups(model.schema, wish)
+        self.past = model.to_distribution()
+        self.distribution = self.past if self._groups is None else one_of_each(self.past, self._groups)
         if model.schema.also_sensitive:
             check_several_columns(wish, model.schema.sensitive_names)
         self.wishes = tuple(wish_for_column(wish, model.schema, index) for index in range(self.n_columns))
-        self.pasts = tuple(self.distribution.for_column(index) for index in range(self.n_columns))
+        self.pasts = tuple(self.past.for_column(index) for index in range(self.n_columns))
 
     @property
     def n_columns(self) -> int:
@@ -192,13 +225,10 @@ class Planner:
 
     def _paper(self, n_records: int) -> Plan:
         """The classes and the promise of the paper's mechanism."""
-        partition = self._paper_classes(n_records)
-        masses, p = self._rounded(self._shown(partition)), self._snapped(partition)
+        partition, (model,) = self._paper_classes(n_records), self.model.models()
+        masses, p = self._rounded(self.distribution.generalized(partition)), self._snapped(partition)
         failure = self.wish.n_linked * self._mechanism(p).delta_reached(n_records)
-        classes, witnesses = (
-            Runs.from_partition(partition, self.model.ranks),
-            most_probable(masses, self._ell),
-        )
+        classes, witnesses = Runs.from_partition(partition, model.ranks), most_probable(masses, self._ell)
         return self._finished("paper", n_records, classes, [self._column(0, masses, witnesses, failure, p=p)])
 
     def _sharp(self, n_records: int) -> Plan:
@@ -215,31 +245,33 @@ class Planner:
             for _ in range(TRIES):
                 bounds = self._bounds(n_records, share, planned_for)
                 try:
-                    partition, classes, common = drawn(self, bounds)
+                    drawn = self.drawn(bounds)
                 except RefusedError as refusal:
                     is_first = share == 1.0 and planned_for == n_records
                     raise refusal if is_first else self._model_too_small() from None
-                found, excess = self._promised(n_records, partition, classes, common)
+                found, excess = self._promised(n_records, drawn)
                 if found is not None and excess <= 1.0:
                     return found
                 share *= max(0.1, 0.95 / excess)
             planned_for //= 2
         raise self._model_too_small()
 
-    def _promised(
-        self, n_records: int, partition: Partition, classes: Classes, common: Common | None = None
-    ) -> tuple[Plan | None, float]:
+    def _promised(self, n_records: int, drawn: Drawn) -> tuple[Plan | None, float]:
         """The plan with given classes, if they keep what is allowed, and by what factor they exceed it."""
-        shown, columns, excess = self._shown(partition), [], 0.0
+        shown, columns, excess = drawn.past, [], 0.0
+        if self._groups is not None and drawn.common is None:
+            shown = largest_of_each(shown, self._groups)
         for index, bound in enumerate(self._bounds(n_records)):
-            masses = shown.for_column(index)
-            result = bound.evaluate(masses) if common is None else common[index].evaluate(masses, bound)
-            past = self.pasts[index].generalized(partition)
+            masses, past = shown.for_column(index), drawn.past.for_column(index)
+            common = None if drawn.common is None else drawn.common[index]
+            result = bound.evaluate(masses) if common is None else common.evaluate(masses, bound)
             column, factor = self._column_promised(index, n_records, masses, past, result)
             excess += factor
             columns += [] if column is None else [column]
         is_kept = len(columns) == self.n_columns
-        return self._finished(self.wish.kind, n_records, classes, columns) if is_kept else None, excess
+        if not is_kept:
+            return None, excess
+        return self._finished(self.wish.kind, n_records, Boxes(drawn.tree), columns), excess
 
     def _column_promised(
         self,
@@ -314,24 +346,15 @@ class Planner:
             for index, column in enumerate(self.wishes)
         )
 
-    def classes(self, bounds: Bounds) -> tuple[Partition, Classes]:
-        """Boxes that keep bounds: over the rows of the model, over everything.
-
-        Boxes are ranges of every quasi-identifier, so that little information is lost; where one has a
-        hierarchy, its range is a group or a run of siblings.
-        """
-        schema = self.model.schema
-        partition, tree = boxes(
-            self.distribution,
-            self.model.positions,
-            schema.sizes,
-            bounds,
-            trees=[column.cut_tree for column in schema.quasi_identifiers],
-            weighed=(self.distribution.quasi_identifier_marginal, position_weights(lengths_of(self.seen))),
-            effort=self.effort,
-            progress=self.progress,
+    def drawn(self, bounds: Bounds) -> Drawn:
+        """Classes that keep bounds: drawn from the model at once, or region by region."""
+        drawing = Drawing(
+            bounds, self.past.total, self._groups, self.movers, self.seen, self.fewest_past, self.effort
         )
-        return partition, Boxes(tree)
+        if isinstance(self.model, RegionalModel):
+            return draw_by_region(self.model, drawing, self.workers, self.progress)
+        (model,) = self.model.models()
+        return drawing.draw(model, self.progress)
 
     @property
     def fewest_past(self) -> int:
@@ -341,12 +364,6 @@ class Planner:
     def _rounded(self, classes: JointDistribution) -> JointDistribution:
         """P of classes as a plan tells it: counts rounded down."""
         return classes if self.model.noise else classes.rounded_down(self.wish.fewest_past)
-
-    def _shown(self, partition: Partition) -> JointDistribution:
-        """P of the classes."""
-        if self._groups is not None and self.movers is None:
-            return largest_of_each(self.model.to_distribution().generalized(partition), self._groups)
-        return self.distribution.generalized(partition)
 
     def _model_too_small(self) -> RefusedError:
         if self.wish.merge_risk is not None and self.fewest_past <= 1:
@@ -458,7 +475,7 @@ class Planner:
 
     def _snapped(self, partition: Partition) -> float:
         """The p that ell cells of every class reach, as the plan tells them."""
-        rounded = self._rounded(self._shown(partition))
+        rounded = self._rounded(self.distribution.generalized(partition))
         classes = Partition(np.arange(partition.n_classes))
         return min(classes.snapped_p(rounded, self._ell), self._p_ell)
 

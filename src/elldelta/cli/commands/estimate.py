@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.errors import counted
+from elldelta.errors import ParameterError, counted
 from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
-    from elldelta.model import Model
+    from elldelta.model import Model, Past
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,15 @@ def _run(
     schema: options.SchemaFile,
     target: options.Output,
     person: options.Person = None,
+    by: Annotated[
+        str | None,
+        Doc(
+            "Count region by region, so that no memory holds the counts of all: the quasi-identifier whose "
+            "values are the regions. The output is a folder, and plans are made by region.",
+            panel="Expert",
+            metavar="COLUMN",
+        ),
+    ] = None,
     noise: Noise,
     outside: Annotated[
         Literal["show"] | None,
@@ -74,10 +83,17 @@ def _run(
 ) -> None:
     """Count past records by quasi-identifiers and sensitive value: the model a plan is made from."""
     from elldelta.files import check_writable
-    from elldelta.model import estimate, write_model
+    from elldelta.model import estimate, estimate_by_region, write_model
     from elldelta.schema.schema_file import read_schema
 
     source = tables.source(sources)
+    shown = options.examples_of_values(outside)
+    if by is not None:
+        _check_by_region(person, noise)
+        with tables.reading("Counting") as read:
+            regional = estimate_by_region(source, schema, by, target, show_values=shown, **read)
+        _print_counted(regional, target, as_json=json)
+        return
     check_writable(target, overwrite=overwrite)
     described = read_schema(schema)
     with tables.reading("Counting") as read:
@@ -86,7 +102,7 @@ def _run(
             described,
             person=person,
             **vars(noise),
-            show_values=options.examples_of_values(outside),
+            show_values=shown,
             **read,
         )
     write_model(model, target, overwrite=overwrite)
@@ -96,14 +112,23 @@ def _run(
         _print_counted(model, target, as_json=json)
 
 
-def _print_counted(model: Model, target: Path, *, as_json: bool) -> None:
-    import numpy as np
+def _check_by_region(person: str | None, noise: Noise) -> None:
+    """Refuses what is computed of all records together."""
+    given = {"person": person is not None, "epsilon": noise.epsilon is not None}
+    if any(given.values()):
+        raise ParameterError(
+            "Persons and noise are not counted region by region.",
+            found="Each person counts once in the whole table, and noise is drawn for all of it.",
+            remedy="Estimate without regions, and use 'elldelta model split' then.",
+            parameter=("by", *(name for name, is_given in given.items() if is_given)),
+        )
 
+
+def _print_counted(model: Past, target: Path, *, as_json: bool) -> None:
     from elldelta.schema.profile import warned_of
 
-    counts, losses = model.counts, model.counts.accounting
-    totals = np.bincount(counts.values, counts.n, counts.schema.n_values)
-    for column, of_column in zip(counts.schema.sensitives, counts.schema.by_column(totals), strict=True):
+    schema, losses = model.schema, model.accounting
+    for column, of_column in zip(schema.sensitives, schema.by_column(model.value_totals), strict=True):
         output.print_note(*(f"WARNING  {warning}" for warning in warned_of(column, of_column)))
     repeated = counted(losses.n_repeated, "record repeats", "records repeat")
     output.print_result(
@@ -111,16 +136,16 @@ def _print_counted(model: Model, target: Path, *, as_json: bool) -> None:
             "model": str(target),
             "digest": model.digest,
             "records_read": losses.n_read,
-            "records": counts.n_records,
+            "records": model.n_records,
             "records_repeated": losses.n_repeated,
             "records_suppressed": losses.n_suppressed,
-            "combinations": counts.n_combinations,
-            "combinations_possible": counts.schema.n_combinations,
-            "values": counts.schema.n_values,
+            "combinations": model.n_combinations,
+            "combinations_possible": schema.n_combinations,
+            "values": schema.n_values,
         },
-        f"Counted {counts.n_records:,} of {counted(losses.n_read, 'record')}: "
-        f"{counts.n_combinations:,} of {counted(counts.schema.n_combinations, 'combination')} occur, "
-        f"with {counted(counts.schema.n_values, 'sensitive value')}.",
+        f"Counted {model.n_records:,} of {counted(losses.n_read, 'record')}: "
+        f"{model.n_combinations:,} of {counted(schema.n_combinations, 'combination')} occur, "
+        f"with {counted(schema.n_values, 'sensitive value')}.",
         *([f"{repeated} a person's value and count once."] if losses.n_repeated else []),
         f"Wrote {target}",
         as_json=as_json,

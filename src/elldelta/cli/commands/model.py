@@ -1,4 +1,4 @@
-"""`elldelta model show` and `elldelta model merge`."""
+"""`elldelta model`: show, merge, split and compare."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def _show(
     json: options.Json = False,
 ) -> None:
     """Sizes, how the sensitive values are distributed, and p_ell for every ell."""
-    from elldelta.model import read_model
+    from elldelta.model import read_past
 
-    loaded = read_model(model)
+    loaded = read_past(model)
     drawn.draw(loaded.plot)
     shown = loaded.to_dict()
     if json:
@@ -39,6 +39,7 @@ def _show(
             ("records", f"{shown['records']:,}"),
             ("combinations", f"{shown['combinations']:,} of {shown['combinations_possible']:,} occur"),
             *((name, f"{size:,} positions") for name, size in sizes.items()),
+            *([("regions", f"{shown['regions']:,}, by {shown['by']}")] if "by" in shown else []),
             *((name, f"{counted(len(marginal), 'value')} (sensitive)") for name, marginal in columns),
             ("digest", shown["digest"]),
         ],
@@ -72,6 +73,26 @@ def _merge(
     output.print_result(
         {"model": str(target), "records": merged.n_records, "digest": merged.digest},
         f"Merged {counted(len(models), 'model')}, {counted(merged.n_records, 'record')}. Wrote {target}",
+        as_json=json,
+    )
+
+
+@command("split", example="model split model.parquet --by state -o model/", home=_FAMILY)
+def _split(
+    model: options.ModelFile,
+    *,
+    by: Annotated[str, Doc("The quasi-identifier whose values are the regions.", metavar="COLUMN")],
+    target: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    json: options.Json = False,
+) -> None:
+    """Split a model into a folder of regions, so that plans are made by region."""
+    from elldelta.model import split_model
+
+    split = split_model(model, by, target)
+    output.print_result(
+        {"model": str(target), "regions": len(split.regions), "digest": split.digest},
+        f"Split {counted(split.n_records, 'record')} into {counted(len(split.regions), 'region')}. "
+        f"Wrote {target}",
         as_json=json,
     )
 

@@ -62,6 +62,7 @@ def _plan(
             panel="Expert",
         ),
     ] = None,
+    workers: options.WorkerOptions,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -71,7 +72,7 @@ def _plan(
     if wish.closeness is None:
         options.note_ell_of_one(wish.largest_ell)
     groups = options.named_files(hierarchy, "--hierarchy")
-    with output.progress_bar("Planning") as progress:
+    with workers.started() as where, output.progress_bar("Planning") as progress:
         made, utility = plan_to_file(
             model,
             wish,
@@ -80,6 +81,7 @@ def _plan(
             picture=picture,
             overwrite=overwrite,
             progress=progress,
+            workers=where,
         )
     result = {"plan": str(target), **made.summary(), **utility.to_dict(made.schema.names)}
     if json:

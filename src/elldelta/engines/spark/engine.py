@@ -7,6 +7,7 @@ differently; whoever has a table that needs a cluster has it as Parquet.
 from __future__ import annotations
 
 import itertools
+import pickle
 import secrets
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,12 +20,14 @@ from elldelta.engines.spark.sources import Sources, not_parquet
 from elldelta.engines.spark.types import to_dialect
 from elldelta.engines.table import Capability, Engine, Progress, Table, require
 from elldelta.engines.task import private_folder
+from elldelta.engines.workers import single_threaded
 from elldelta.errors import ElldeltaError, InternalError, ParameterError, counted
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Generator, Iterator, Mapping
 
+    from elldelta.engines.workers import Job
     from elldelta.files import CsvFormat
 
     Result = TypeVar("Result")
@@ -66,7 +69,7 @@ class SparkEngine(Engine):
     name = "spark"
     rows_at_once = 1 << 21
     """Rows of a result that are fetched together: this machine's memory does not grow with the result."""
-    capabilities: frozenset[Capability] = frozenset({"files", "tables"})
+    capabilities: frozenset[Capability] = frozenset({"files", "tables", "jobs"})
 
     def __init__(
         self,
@@ -149,6 +152,30 @@ class SparkEngine(Engine):
             if frame is not None:
                 self._forget(frame)
                 self._drop(relation)
+
+    def run_each(self, job: Job, n_jobs: int, progress: Progress | None = None) -> Iterator[Any]:
+        """The results of jobs 0, 1, 2, ..., each a task of Spark; the workers need this package, too."""
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            single_threaded()
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    found: Any
+                    try:
+                        found = job(number)
+                    except ElldeltaError as problem:  # Spark would quote it; the driver raises it
+                        found = problem
+                    yield pa.RecordBatch.from_pydict({"number": [number], "found": [pickle.dumps(found)]})
+
+        frame = self._runner.run(
+            lambda: self._spark.range(0, n_jobs, 1, n_jobs).mapInArrow(work, "number long, found binary")
+        )
+        table = self._runner.watched(frame.toArrow, progress).sort_by("number")
+        for found in table.column("found"):
+            result = pickle.loads(found.as_buffer())  # noqa: S301 (of our own workers)
+            if isinstance(result, ElldeltaError):
+                raise result
+            yield result
 
     def close(self) -> None:
         """Gives up what is stored, and the session if it was started here."""

@@ -1,0 +1,129 @@
+"""Regions: parts of the population that are planned by themselves and joined into one tree of cuts.
+
+A partition made from P alone keeps every theorem, so classes may be made region by region. Each region gets
+the share of the failure budget that it has of the mass. One in which not even a single class keeps its share
+stays together with a neighbour; that is decided from sums over regions (`docs/theory/boxes.md`).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from elldelta.core.box_tree import BoxTree
+from elldelta.core.distribution import SparseRows, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from elldelta.core.distribution import MassTable
+
+
+class Cut(NamedTuple):
+    """A cut that separates regions: the last position below it."""
+
+    place: int
+
+
+class Area(NamedTuple):
+    """Regions that are planned together, mostly one: the number of the first, and that behind the last."""
+
+    start: int
+    stop: int
+
+
+def upper_cuts(
+    occupied: NDArray[np.int64],
+    size: int,
+    depths: NDArray[np.int32] | None,
+    passes: Callable[[int, int], bool],
+) -> list[Cut | Area]:
+    """The cuts that separate regions, with the areas that they leave, in preorder.
+
+    Regions are halved where that is allowed and both sides pass; otherwise as evenly as they can be.
+
+    Args:
+        occupied: The positions of the regions, rising.
+        size: The number of positions.
+        depths: The depths of a hierarchy (`CutTree`); None if every cut is allowed.
+        passes: Whether the regions from one number up to another one can be an area of their own.
+    """
+    depths = np.zeros(size, dtype=np.int32) if depths is None else depths
+    nodes: list[Cut | Area] = []
+    pending = [(0, occupied.size, 0, size - 1)]
+    while pending:
+        start, stop, low, high = pending.pop()
+        for n_below, place in _cuts(occupied[start:stop], depths, low, high):
+            if passes(start, start + n_below) and passes(start + n_below, stop):
+                nodes.append(Cut(place))
+                pending.append((start + n_below, stop, place + 1, high))
+                pending.append((start, start + n_below, low, place))
+                break
+        else:
+            nodes.append(Area(start, stop))
+    return nodes
+
+
+def _cuts(
+    occupied: NDArray[np.int64], depths: NDArray[np.int32], low: int, high: int
+) -> Iterator[tuple[int, int]]:
+    """How many regions lie below each allowed cut, and its place; the most even cut first.
+
+    Cuts are allowed as in the search for boxes: at the coarsest depth, nearest to the middle of a gap.
+    """
+    gaps = list(pairwise(occupied.tolist()))
+    deepest = depths[low:high].max(initial=0)
+    for gap in sorted(range(len(gaps)), key=lambda gap: (abs(2 * (gap + 1) - occupied.size), gap)):
+        before, after = gaps[gap]
+        allowed = before + np.flatnonzero(depths[before:after] == deepest)
+        if allowed.size:
+            yield gap + 1, int(allowed[np.argmin(np.abs(allowed - (before + after - 1) // 2))])
+
+
+def joined_tree(nodes: Sequence[Cut | Area], attribute: int, trees: Sequence[BoxTree]) -> BoxTree:
+    """One tree: cuts along an attribute that separate areas, and below them the trees of the areas.
+
+    Args:
+        nodes: What `upper_cuts` found.
+        attribute: The attribute of the regions.
+        trees: The tree of every area, in the order of the areas.
+    """
+    below = iter(trees)
+    attributes, places = [], []
+    for node in nodes:
+        if isinstance(node, Cut):
+            attributes.append(np.array([attribute]))
+            places.append(np.array([node.place]))
+        else:
+            tree = next(below)
+            attributes.append(tree.attributes)
+            places.append(tree.places)
+    return BoxTree(np.concatenate(attributes), np.concatenate(places), trees[0].sizes)
+
+
+def stacked(tables: Sequence[MassTable]) -> MassTable:
+    """Tables below each other; sparse if one of them is."""
+    dense = [table for table in tables if not isinstance(table, SparseRows)]
+    if len(dense) == len(tables):
+        return frozen(np.concatenate(dense))
+    sparse = [table if isinstance(table, SparseRows) else _as_sparse(table) for table in tables]
+    ends = np.cumsum([0, *(table.cells.size for table in sparse)])
+    offsets = [table.offsets[:-1] + start for table, start in zip(sparse, ends[:-1], strict=True)]
+    return SparseRows(
+        frozen(np.concatenate([*offsets, ends[-1:]]), np.int64),
+        frozen(np.concatenate([table.values for table in sparse]), np.int32),
+        frozen(np.concatenate([table.cells for table in sparse])),
+        (sum(table.shape[0] for table in sparse), sparse[0].shape[1]),
+    )
+
+
+def _as_sparse(table: NDArray[np.int64]) -> SparseRows:
+    rows, values = np.nonzero(table)
+    offsets = np.searchsorted(rows, np.arange(len(table) + 1))
+    return SparseRows(
+        frozen(offsets, np.int64), frozen(values, np.int32), frozen(table[rows, values]), table.shape
+    )

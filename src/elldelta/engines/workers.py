@@ -1,0 +1,111 @@
+"""Jobs that do not need each other: one after the other, on several processes, or on an engine's workers."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from elldelta.core.checks import check_whole
+from elldelta.engines.task import WAIT_SECONDS, part
+from elldelta.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from elldelta.engines.table import Engine, Progress
+
+
+class Job(Protocol):
+    """One kind of job: picklable, and called with the number of each."""
+
+    def __call__(self, number: int, progress: Progress | None = None) -> Any:  # noqa: ANN401 (any result)
+        """Does one of the jobs."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where jobs are done; the results are the same everywhere.
+
+    Attributes:
+        processes: On so many processes, each in memory of its own; with 1, in this one.
+        engine: The engine on whose workers they are done instead.
+    """
+
+    processes: int = 1
+    engine: Engine | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("the number of processes", self.processes, 1, parameter="processes")
+        if self.engine is not None and self.processes > 1:
+            raise ParameterError(
+                "Regions are planned on processes or on an engine, not on both.",
+                found=f"{self.processes} processes and the engine {self.engine.name} are asked for.",
+                remedy="Give one of the two.",
+                parameter=("processes", "engine"),
+            )
+
+    def run(self, job: Job, n_jobs: int, progress: Progress | None = None) -> Iterator[Any]:
+        """The results of jobs 0, 1, 2, ... in their order."""
+        if self.engine is not None:
+            yield from self.engine.run_each(job, n_jobs, progress)
+        elif min(self.processes, n_jobs) > 1:
+            yield from _on_processes(job, n_jobs, min(self.processes, n_jobs), progress)
+        else:
+            for number in range(n_jobs):
+                yield job(number, part(progress, number / n_jobs, (number + 1) / n_jobs))
+
+
+HERE = Workers()
+
+
+def single_threaded() -> None:
+    """Keeps compiled code that is loaded from now on to one thread, because others work beside it."""
+    os.environ["NUMBA_NUM_THREADS"] = "1"
+
+
+_job: Callable[[int], Any]
+"""What a worker process does."""
+
+
+def _begin(job: Job) -> None:
+    global _job  # noqa: PLW0603 (the process is for this job alone)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one hears it, and ends us
+    single_threaded()
+    _job = job
+
+
+def _do(number: int) -> Any:  # noqa: ANN401
+    return _job(number)
+
+
+def _on_processes(job: Job, n_jobs: int, n_processes: int, progress: Progress | None) -> Iterator[Any]:
+    context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(n_processes, context, _begin, (job,)) as pool:
+        try:
+            pending = [pool.submit(_do, number) for number in range(n_jobs)]
+            for number, future in enumerate(pending):
+                while not future.done():
+                    try:
+                        future.exception(WAIT_SECONDS)
+                    except TimeoutError:
+                        if progress is not None:  # which raises an interrupt here
+                            progress(number / n_jobs)
+                yield future.result()
+        except BaseException as problem:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+            if isinstance(problem, BrokenProcessPool):
+                raise InputError(
+                    "A process that planned a region has ended.",
+                    found="The system has ended it, or there was not enough memory.",
+                    remedy="Use fewer processes, or smaller regions.",
+                    parameter="processes",
+                ) from None
+            raise

@@ -1,0 +1,301 @@
+"""Plans by region: as by hand, the same wherever they are made, and as good as any other plan."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.coins import COINS
+from tests.oracles import regions as oracle
+
+import elldelta as ed
+from elldelta.core.box_tree import CutTree
+from elldelta.core.generalize.bounds import SharpBound
+from elldelta.engines.workers import Workers
+from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.model import read_past, split_model, with_hierarchies
+from elldelta.plan.consistency import check_numbers
+from elldelta.plan.plan import Plan
+from elldelta.plan.planner import make_plan
+from elldelta.plan.wish import Wish
+from elldelta.schema.hierarchy import HierarchyRows
+from elldelta.schema.schema import Categories, Column, Integers, Schema
+
+STATES = tuple("ABCDEFG")
+SICK = tuple(f"d{place}" for place in range(8))
+ASKED = {"ell": 3, "releases": 2, "records": 4000}
+
+
+def table(seed, n, shares=(0.3, 0.25, 0.2, 0.15, 0.06, 0.035, 0.005)):
+    rng = np.random.default_rng(seed)
+    state = rng.choice(len(shares), n, p=shares)
+    sick = (rng.geometric(0.3, n) - 1 + state) % len(SICK)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 50, n),
+            "state": np.array(STATES)[state],
+            "sex": rng.choice(["F", "M"], n),
+            "disease": np.array(SICK)[sick],
+        }
+    )
+
+
+SCHEMA = Schema(
+    (
+        Column("age", Integers(0, 99)),
+        Column("state", Categories(STATES)),
+        Column("sex", Categories(("F", "M"))),
+    ),
+    Column("disease", Categories(SICK)),
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ed.estimate(table(1, 12_000), SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def regional(model, tmp_path_factory):
+    return split_model(model, "state", tmp_path_factory.mktemp("split") / "model")
+
+
+@pytest.fixture(scope="module")
+def plan(regional):
+    return ed.plan(regional, **ASKED)
+
+
+@dataclass(frozen=True)
+class Shuffled(Workers):
+    """Does the last job first; hands results out in their order."""
+
+    def run(self, job, n_jobs, progress=None):
+        found = {number: job(number) for number in reversed(range(n_jobs))}
+        yield from (found[number] for number in range(n_jobs))
+
+
+def lengths(plan):
+    return tuple(high - low + 1 for low, high in plan.seen)
+
+
+def areas_of(plan, place):
+    return [range(low, high + 1) for low, high in oracle.separating_cuts(plan.classes.tree, place)]
+
+
+@pytest.mark.parametrize(
+    ("wish", "limit", "bound"),
+    [
+        ({}, 0.02, {"checked_by": "owner"}),
+        ({"kind": "probabilistic"}, 0.02, {"checked_by": "nobody", "rounds_down": True}),
+        ({"merge_risk": 0.1}, 0.1, {"checked_by": "owner", "per_class": True}),
+    ],
+    ids=str,
+)
+def test_the_classes_are_those_of_each_region_by_hand(model, regional, wish, limit, bound):
+    made = ed.plan(regional, **ASKED, **wish)
+    areas = areas_of(made, 1)
+    expected = oracle.by_hand(model, 1, lengths(made), areas, limit, **ASKED, **{"per_class": False, **bound})
+    assert len(areas) >= 5
+    assert made.n_classes > 2 * len(areas)
+    np.testing.assert_array_equal(made.class_of(model.ranks), expected)
+
+
+def test_only_what_cannot_stand_alone_is_planned_together(regional, plan):
+    """Every class lies in one area; areas of several regions could not be cut within their shares."""
+    areas = areas_of(plan, 1)
+    assert [len(area) for area in areas] == [1, 1, 1, 1, 1, 2]
+    lows, highs = plan.hulls
+    for low, high in zip(lows[:, 1], highs[:, 1], strict=True):
+        assert sum(area[0] <= low and high <= area[-1] for area in areas) == 1
+    past = regional.to_distribution()
+    for rows, stands_alone in ([5], True), ([6], False):
+        shares = past.mass[rows].sum(axis=0) / past.total
+        bound = SharpBound(3, 4000, 2, 0.02 * float(shares.sum()), checked_by="owner")
+        failure = bound.evaluate(replace(past, mass=past.mass[rows])).reached
+        assert (failure <= 0.02 * shares.sum()) == stands_alone
+
+
+def test_the_failure_is_not_more_than_it_says(model, regional):
+    """Of all classes together, from the definition: the exact chance to miss more than is allowed."""
+    plan = ed.plan(regional, ell=2, releases=2, records=300)
+    cells = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes)
+    [column] = plan.columns
+    failure = Fraction(0)
+    for row, witnesses in zip(cells.tolist(), column.witnesses, strict=True):
+        shares = [Fraction(row[value], model.n_records) for value in witnesses]
+        failure += oracle.chance_to_miss(shares, plan.records, (len(witnesses) - 2) // 2)
+    assert plan.n_classes > 5
+    assert 1e-6 < 2 * failure <= plan.failure_upper <= 2 * plan.delta
+    check_numbers(plan)
+
+
+WISHES = [
+    {},
+    {"kind": "probabilistic"},
+    {"merge_risk": 0.1},
+    {"k": 40},
+    {"min_records": 2, "fewest_past": 3},
+    {"owners": 3, "releases": None},
+    {"closeness": 0.4},
+    {"closeness": 0.4, "closeness_to": "overall", "ell": None},
+]
+
+
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_a_single_region_is_planned_as_the_whole(wish, tmp_path):
+    """Nothing but the digest of the model differs; plans of several regions keep what is asked, too."""
+    whole = ed.estimate(table(2, 4000, (1.0,)), SCHEMA)
+    single = split_model(whole, "state", tmp_path / "single")
+    asked = {**ASKED, **wish}
+    expected = replace(ed.plan(whole, **asked), model_digest=single.digest)
+    assert ed.plan(single, **asked).digest == expected.digest
+
+
+@pytest.mark.parametrize("wish", WISHES[2:], ids=str)
+def test_every_wish_is_kept_by_region(model, regional, wish):
+    made = check_numbers(ed.plan(regional, **{**ASKED, **wish}))
+    whole = ed.plan(model, **{**ASKED, **wish})
+    assert made.failure_upper <= made.n_planned * made.delta
+    assert 4 <= made.n_classes <= 1.1 * whole.n_classes
+    assert made.utility(regional) == made.utility(model)
+
+
+def test_it_is_the_same_wherever_regions_are_planned(regional, plan):
+    assert make_plan(regional, Wish(**ASKED), workers=Shuffled()) == plan
+    assert ed.plan(regional.folder, **ASKED, processes=2).file_content == plan.file_content
+
+
+def test_the_order_of_regions_does_not_matter(model, plan, tmp_path):
+    """Named in another order, regions that stand alone have the same classes."""
+    state = replace(SCHEMA.quasi_identifiers[1], domain=Categories(STATES[::-1]))
+    schema = replace(
+        SCHEMA, quasi_identifiers=(SCHEMA.quasi_identifiers[0], state, SCHEMA.quasi_identifiers[2])
+    )
+    backwards = split_model(ed.estimate(table(1, 12_000), schema), "state", tmp_path / "backwards")
+    other = ed.plan(backwards, **ASKED)
+    alone = [{label for label in each.labels if label[1] in STATES[:5]} for each in (plan, other)]
+    assert alone[0] == alone[1]
+    assert len(alone[0]) > 20
+
+
+def test_regions_follow_a_hierarchy(model, tmp_path):
+    """North (A to D) and South are cut first; regions that are planned together are siblings."""
+    rows = tuple(
+        (
+            state,
+            f"{'North' if state < 'E' else 'South'} {place // 2}",
+            "North" if state < "E" else "South",
+            "*",
+        )
+        for place, state in enumerate(STATES)
+    )
+    tree = split_model(with_hierarchies(model, {"state": HierarchyRows(rows)}), "state", tmp_path / "tree")
+    made = ed.plan(tree, **ASKED)
+    labels = {label[1] for label in made.labels}
+    assert {"A", "B", "C", "D"} <= labels
+    assert isinstance(made.schema.quasi_identifiers[1].cut_tree, CutTree)
+    first = made.classes.tree
+    assert (first.attributes[0], first.places[0]) == (1, 3)
+
+
+def test_moving_classes_move_up_across_regions(model, regional):
+    made = ed.plan(regional, **ASKED, merge_risk=0.2)
+    tree = made.classes.tree
+    assert tree.attributes[0] == 1
+    released = ed.release(table(5, 300), made, **COINS)
+    assert released.manifest.classes.n_classes < made.n_classes
+    assert ed.verify(released, plan=made)
+
+
+def test_releases_of_it_are_admitted_verified_and_audited(plan, tmp_path):
+    files = [tmp_path / f"{owner}.parquet" for owner in ("first", "second")]
+    for seed, file in enumerate(files, start=11):
+        ledger = ed.Ledger(tmp_path / "ledger", file.stem)
+        assert ed.release(table(seed, 4000), plan, to=file, ledger=ledger).manifest.diversity >= 3
+        assert ed.verify(file, plan=plan)
+    audit = ed.audit(files)
+    assert audit.diversity_min_any >= 3
+
+
+def test_people_may_move_inside_their_region(tmp_path):
+    age, state, sex = SCHEMA.quasi_identifiers
+    moving = replace(SCHEMA, quasi_identifiers=(replace(age, changes=True), state, sex))
+    model = ed.estimate(table(1, 12_000), moving)
+    regional = split_model(model, "state", tmp_path / "moving")
+    made = check_numbers(ed.plan(regional, **ASKED))
+    [column], ranges = made.columns, made.promises[0].ranges
+    assert len(set(ranges.tolist())) >= 5
+    for number in set(ranges.tolist()):
+        assert len({tuple(column.witnesses[place]) for place in np.flatnonzero(ranges == number)}) == 1
+    assert len(set(map(tuple, column.witnesses))) > 1
+    by_age = split_model(model, "age", tmp_path / "age")
+    for wish, parts in ({"movers": "any"}, regional), ({}, by_age):
+        with pytest.raises(RefusedError, match="move across regions"):
+            ed.plan(parts, **ASKED, **wish)
+
+
+def test_what_needs_the_whole_is_refused(model, regional, plan):
+    with pytest.raises(ParameterError, match="not made by region"):
+        ed.plan(regional, **ASKED, kind="paper")
+    with pytest.raises(ParameterError, match="belong into its schema"):
+        ed.plan(regional, **ASKED, hierarchies={"state": "states.csv"})
+    with pytest.raises(ParameterError, match="plan the regions"):
+        ed.plan(model, **ASKED, processes=2)
+    with pytest.raises(RefusedError, match="No classes keep"):
+        ed.plan(regional, **{**ASKED, "records": 10})
+    with ed.connect() as duckdb, pytest.raises(ParameterError, match="cannot run jobs"):
+        ed.plan(regional, **ASKED, engine=duckdb)
+    with ed.connect() as duckdb, pytest.raises(ParameterError, match="not on both"):
+        ed.plan(regional, **ASKED, engine=duckdb, processes=2)
+
+
+def test_frontiers_and_drift(regional, plan):
+    [row] = ed.frontier(regional, ell=3, releases=2, records=[4000], exact=True).rows
+    assert dict(row.classes) == {"certified": plan.n_classes}
+    with pytest.raises(FileError, match="is not a model"):
+        ed.read_model(regional.folder)
+
+
+def test_several_sensitive_columns(tmp_path):
+    rng = np.random.default_rng(4)
+    records = table(4, 8000)
+    records["income"] = rng.choice(["low", "middle", "high"], 8000)
+    schema = replace(SCHEMA, also_sensitive=(Column("income", Categories(("low", "middle", "high"))),))
+    model = ed.estimate(records, schema)
+    regional = split_model(model, "state", tmp_path / "several")
+    made = check_numbers(ed.plan(regional, **{**ASKED, "ell": {"disease": 3, "income": 2}}))
+    assert made.n_classes > len(regional.regions)
+    assert made.failure_upper <= 0.02
+    assert Plan.from_dict(made.to_dict()) == made
+
+
+def test_groups_of_values(tmp_path):
+    rows = HierarchyRows(tuple((value, f"group {place // 2}", "*") for place, value in enumerate(SICK)))
+    schema = replace(SCHEMA, sensitive=replace(SCHEMA.sensitive, hierarchy=rows.checked(Categories(SICK))))
+    regional = split_model(ed.estimate(table(1, 12_000), schema), "state", tmp_path / "grouped")
+    made = check_numbers(ed.plan(regional, **ASKED))
+    assert made.n_classes > 5
+    groups = made.schema.sensitive.value_groups
+    assert all(len(set(groups[list(values)])) == len(values) for values in made.columns[0].witnesses)
+
+
+@pytest.mark.parametrize("noise", [{"epsilon": 2.0}, {"epsilon": 2.0, "delta_dp": 1e-4}], ids=str)
+def test_models_with_noise_are_split(noise, tmp_path):
+    pytest.importorskip("opendp")
+    model = ed.estimate(table(1, 12_000), SCHEMA, domains_are_public=True, **noise)
+    regional = split_model(model, "state", tmp_path / "noisy")
+    made = check_numbers(ed.plan(read_past(regional.folder), **ASKED))
+    assert made.past == model.noise
+    assert regional.n_records == model.n_records
+    assert made.n_classes > 2
+
+
+def test_a_part_that_was_exchanged_is_noticed(model, tmp_path):
+    parts = split_model(model, "state", tmp_path / "model")
+    first, second = (parts.folder / region.file_name for region in parts.regions[:2])
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(FileError, match="has been changed"):
+        ed.plan(read_past(parts.folder), **ASKED)
+    with pytest.raises(FileError, match="has been changed"):
+        ed.plan(parts.folder, **ASKED, processes=2)
