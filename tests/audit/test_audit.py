@@ -207,6 +207,32 @@ def test_whom_one_looks_for_changes_nothing_about_everybody_else(engine):
         audit([pa.table(rows)], ell=2, columns=COLUMNS, targets=nested, engine=engine)
 
 
+@pytest.mark.parametrize(
+    ("suppressed", "fewest", "words"),
+    [
+        ([2], 1, "Whoever matches only '*' is left with 1 value; a schema says who can."),
+        ([2, 3], 2, "Whoever matches only '*' is left with 2 values; a schema says who can."),
+        ([2, 0, 1], 3, ""),
+    ],
+)
+def test_everybody_is_nobody_whom_only_a_star_names(engine, suppressed, fewest, words):
+    rows = {
+        "age": ["0-4"] * 3 + ["*"] * len(suppressed),
+        "job": ["p"] * 3 + ["*"] * len(suppressed),
+        "disease": [VALUES[place] for place in (0, 0, 1, *suppressed)],
+    }
+    found = audit([pa.table(rows)], ell=2, columns=COLUMNS, engine=engine)
+    assert found.diversity_min_unnamed == fewest
+    assert found.holds
+    assert found.verdict.endswith(words or "(2 were asked for).")
+    assert ("in every class with a label other than '*'" in found.verdict) == bool(words)
+    # Where somebody says what there is, everybody is everybody.
+    known = audit([pa.table(rows)], ell=2, columns=own_schema(), engine=engine)
+    assert known.diversity_min_any == fewest
+    assert known.holds == (fewest >= 2)
+    assert known.diversity_min_unnamed is None
+
+
 @functools.cache
 def own_schema():
     return ed.Schema.infer(

@@ -150,6 +150,17 @@ def test_closeness_to_a_model_compares_with_its_distribution_in_each_place(engin
     assert (worst.values, worst.guess_after) == (("flu",), 1.0)
 
 
+def test_a_model_counts_all_its_past_records_also_those_in_no_class(engine):
+    ages, diseases = [0] * 8 + [1] * 8 + [2] * 32, ["flu"] * 6 + ["gout"] * 2 + ["flu"] * 2 + ["gout"] * 38
+    past = pa.table({"age": ages, "disease": diseases})
+    schema = ed.Schema.infer(past, quasi_identifiers=["age"], sensitive="disease")
+    release = pa.table({"age": ["0"] * 4 + ["1"] * 4, "disease": ["flu"] * 4 + ["flu", *["gout"] * 3]})
+    result = ed.audit([release], closeness=0.9, closeness_to=ed.estimate(past, schema), columns=schema)
+    assert result.reference == "the model of 48 past records"
+    assert result.baseline == pytest.approx(40 / 48)  # of the 16 in released classes only half have gout
+    assert result.closeness.distance == pytest.approx(1 - (6 + 8 / 48) / 9)
+
+
 def test_a_reference_without_a_closeness_is_refused():
     with pytest.raises(ParameterError, match="closeness"):
         ed.audit([skewed(9)], ell=2, columns=COLUMNS, closeness_to="pooled")

@@ -174,11 +174,18 @@ def test_what_a_series_needs_is_told(lived, tmp_path):
         with pytest.raises(ParameterError, match="needs a ledger, and a column"):
             ed.release(lived.tables["a"], lived.plan, to=tmp_path / "r.parquet", updates=updates, **arguments)
     with pytest.raises(ParameterError, match="erased"):
-        ed.UpdatePolicy("s", erase="people.csv")
+        ed.UpdatePolicy("s.parquet", erase="people.csv")
     with pytest.raises(ParameterError, match="left out of the first release"):
         next_release(lived, leave_out=True)
     with pytest.raises(ParameterError):
-        ed.UpdatePolicy("s", longest_wait=0)
+        ed.UpdatePolicy("s.parquet", longest_wait=0)
+
+
+@pytest.mark.parametrize("name", ["q0.state", "q0.csv", "q0", "q0.parquet.gz"])
+def test_a_state_that_could_not_be_read_again_is_refused(name):
+    with pytest.raises(ParameterError, match="A state is a Parquet file") as refused:
+        ed.UpdatePolicy(name)
+    assert f"{name}.parquet" in refused.value.remedy
 
 
 def test_who_must_go_is_gone_from_release_and_state(tmp_path):

@@ -5,6 +5,7 @@ without it. False alarms: below 1e-6, by exact bounds for both frequencies. It r
 epsilon and spends three times of it.
 """
 
+import contextlib
 import json
 import math
 import secrets
@@ -318,6 +319,19 @@ def test_domains_must_be_public_and_nothing_is_read_before():
         ed.estimate("missing.csv", SMALL, epsilon=0.0, domains_are_public=True)
     with pytest.raises(ParameterError, match="needs an epsilon"):
         ed.estimate("missing.csv", SMALL, delta_dp=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 60])
+def test_few_records_make_a_model_or_are_refused(n):
+    """A threshold that no noisy count passes, and counts below zero, end in no error of ours."""
+    rng = np.random.default_rng(n)
+    table = {"age": rng.integers(0, 100, n), "city": rng.choice(list("abcdefgh"), n), "sex": ["F"] * n}
+    table = pa.table({**table, "disease": rng.choice([f"d{value}" for value in range(6)], n)})
+    for epsilon in (0.3, 1.0, 5.0):
+        for delta_dp in (None, 1e-3):
+            with contextlib.suppress(RefusedError):
+                made = ed.estimate(table, WIDE, epsilon=epsilon, delta_dp=delta_dp, domains_are_public=True)
+                assert made.n_records > 0
 
 
 def test_nothing_raw_is_in_the_file_or_said(tmp_path, capsys):

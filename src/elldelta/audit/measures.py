@@ -88,6 +88,7 @@ def summarize(
         promised=overlay.promised,
         diversity_min_any=smallest(fewest),
         diversity_min_unknown=fewest_in_union(cells),
+        diversity_min_unnamed=_fewest_unnamed(overlay),
         n_values=n_values,
         classes_below_any=int(((fewest > 0) & (fewest < ell)).sum()),
         exposure=exposure,
@@ -127,6 +128,10 @@ def _alone(name: str, classes: NDArray[np.int64], release: ReleasedCounts, ell: 
         classes_below=by_itself.classes_below,
         records_below=min(by_itself.records_below, n_records),  # overlapping classes count records twice
     )
+
+
+def _fewest_unnamed(overlay: Overlay) -> int | None:
+    return smallest(fewest_in_any_group(distinct_cells(overlay.unnamed))) if overlay.unnamed else None
 
 
 def _same_content(overlay: Overlay) -> Iterator[Assumption]:

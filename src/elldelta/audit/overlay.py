@@ -132,8 +132,7 @@ class Overlay:
         columns: The quasi-identifiers.
         values: What the sensitive values are called.
         layers: What each release shows about the cells.
-        linked: The cells that are linked. Those that no label but `*` names hold nobody whom a release speaks
-            of, and are not.
+        linked: The cells that are linked: not those that no label but `*` names.
         promised: The largest ell that a release promises, or None.
         plans: The plan that each release names, or None.
         assumptions: What reading the releases took for granted.
@@ -337,12 +336,20 @@ class Overlay:
 
     @cached_property
     def releases(self) -> tuple[ReleasedCounts, ...]:
-        """The releases over the cells that are linked; a row of counts is what somebody sees there."""
+        """The releases over linked cells; a row of counts is what somebody sees there."""
+        return self._over(self.linked)
+
+    @cached_property
+    def unnamed(self) -> tuple[ReleasedCounts, ...]:
+        """The same over the cells that are not linked; none if all are."""
+        cells = np.setdiff1d(np.arange(len(self.layers[0].row_of)), self.linked)
+        return self._over(cells) if cells.size else ()
+
+    def _over(self, cells: NDArray[np.intp]) -> tuple[ReleasedCounts, ...]:
+        found = (np.unique(item.row_of[cells], return_inverse=True) for item in self.layers)
         return tuple(
-            ReleasedCounts.from_rows(
-                np.searchsorted(used, item.row_of[self.linked]), item.table[used], self.groups
-            )
-            for item, used in zip(self.layers, self._used, strict=True)
+            ReleasedCounts.from_rows(row_of.astype(np.int64), item.table[used], self.groups)
+            for item, (used, row_of) in zip(self.layers, found, strict=True)
         )
 
     @property
@@ -361,11 +368,11 @@ class Overlay:
         return found
 
     def label(self, release: int, row: int) -> tuple[str, ...]:
-        """What a release shows for the people of a row of its counts: one label per quasi-identifier."""
+        """What a release shows for the people of a row of its counts."""
         return self.layers[release].label(int(self._used[release][row]))
 
-    def model_rows(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The records of a model: the rows that each combination has which is linked, and counts by value."""
+    def model_rows(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The rows of each combination of a model that is linked, its records by value, and all records."""
         found = self.find(_combinations(model, self.schema))
         if len(np.unique(found.person)) < len(found.person):
             raise DataError(
@@ -376,8 +383,9 @@ class Overlay:
         for j, used in enumerate(self._used):
             is_linked &= np.isin(found.rows[:, j], used)
         rows = [np.searchsorted(used, found.rows[is_linked, j]) for j, used in enumerate(self._used)]
-        counts = self.by_value(model.counts.dense()[found.person[is_linked]])
-        return np.stack(rows, axis=1).astype(np.int64), counts
+        table = model.counts.dense()
+        overall = self.by_value(table.sum(axis=0, keepdims=True))[0]
+        return np.stack(rows, axis=1), self.by_value(table[found.person[is_linked]]), overall
 
     @property
     def _located(self) -> tuple[Understanding, Arrangement]:
@@ -451,8 +459,7 @@ def _grouped_values(schema: Schema | None) -> list[Assumption]:
     return [
         Assumption(
             f"Values of one group count as one: {counted(schema.n_values, 'value')} of "
-            f"{schema.sensitive.name!r} in "
-            f"{counted(schema.sensitive.n_groups, 'group')}, as the schema says."
+            f"{schema.sensitive.name!r} in {counted(schema.sensitive.n_groups, 'group')}, as the schema says."
         )
     ]
 
@@ -472,15 +479,12 @@ def _overlaps(layers: Sequence[Layer], n_unnamed: int) -> Iterator[Assumption]:
         if layer.n_overlapping:
             yield Assumption(
                 f"{layer.name}: classes overlap or records are suppressed in {layer.n_overlapping:,} of "
-                f"{counted(len(layer.row_of), 'cell')}; somebody there can be in any of them, so "
-                "their counts are "
-                "added up."
+                f"{counted(len(layer.row_of), 'cell')}; counts of all classes there are added up."
             )
     if n_unnamed:
         yield Assumption(
-            f"{counted(n_unnamed, 'cell is', 'cells are')} named by no label but '*'. Nothing is "
-            "linked there: only people whose "
-            "records are suppressed wherever they occur can be there."
+            f"{counted(n_unnamed, 'cell is', 'cells are')} named by no label but '*'. No schema says "
+            "whether somebody can be there, so they are not linked."
         )
 
 
@@ -489,7 +493,7 @@ def _meanings(understanding: Understanding) -> tuple[tuple[str, str, str], ...]:
     return tuple(
         (
             row["column"],
-            f"{counted(row['labels'], 'value')}" if row["label"] is None else row["label"],
+            counted(row["labels"], "value") if row["label"] is None else row["label"],
             row["meaning"],
         )
         for row in understanding.rows()

@@ -101,6 +101,7 @@ class Audit(Displayed):
             them can show that nobody is in all, and say nothing about those who are in some.
         diversity_min_unknown: The same if nobody knows in which of the releases somebody is, only that it is
             at least one: no value that any class shows can be excluded.
+        diversity_min_unnamed: The fewest values left for whoever matches no label but `*`; None for nobody.
         n_values: The sensitive values there are: none can be excluded for somebody who may be in no release.
         classes_below_any: Combinations of classes in which somebody, in some of the releases, is left with
             fewer than ell values.
@@ -131,6 +132,7 @@ class Audit(Displayed):
     promised: int | None
     diversity_min_any: int | None
     diversity_min_unknown: int | None
+    diversity_min_unnamed: int | None
     n_values: int
     classes_below_any: int
     exposure: Exposure
@@ -263,7 +265,7 @@ class Audit(Displayed):
             broken.append(f"those who came, went or stayed are up to {percent(far)} from the reference")
         if broken:
             return f"Not safe: {'; and '.join(broken)}."
-        where = "in every class" if alone else "for everybody"
+        where = ("in every class" if alone else "for everybody") + self.whom
         kept = (
             [f"at least {counted(fewest, 'value is', 'values are')} left {where} ({wanted})"]
             if self._asks_for_values
@@ -278,7 +280,20 @@ class Audit(Displayed):
             else f"Safe against linking, in {sense}: {', and '.join(kept)}, even if the attacker knows which "
             "releases the person is in."
         )
-        return safe + missing_counts(self.assumptions) + self.subtraction.proviso
+        return safe + self._unnamed + missing_counts(self.assumptions) + self.subtraction.proviso
+
+    @property
+    def whom(self) -> str:
+        """Whom "everybody" is about, where somebody else may be left with less."""
+        return " with a label other than '*'" if self._unnamed else ""
+
+    @property
+    def _unnamed(self) -> str:
+        """What the verdict adds about people whom only `*` names; empty if they are left with as much."""
+        fewest, others = self.diversity_min_unnamed, self.diversity_min_any
+        if fewest is None or others is None or fewest >= others:
+            return ""
+        return f" Whoever matches only '*' is left with {counted(fewest, 'value')}; a schema says who can."
 
     @property
     def _worst_series(self) -> SeriesResult | None:
@@ -388,6 +403,8 @@ class Audit(Displayed):
                 "closeness": None if self.closeness is None else self.closeness.to_dict(),
                 "diversity_min": self.diversity_min,
                 "diversity_min_any": self.diversity_min_any,
+                "diversity_min_unnamed": self.diversity_min_unnamed,
+                "whom": self.whom,
                 "classes_linked": self.classes_linked,
                 "classes_without_common_value": self.classes_without_common_value,
                 "classes_below_any": self.classes_below_any,

@@ -327,14 +327,13 @@ def references(
     n_cells = cells[0].partition.n_quasi_identifiers
     if limit.model is None:
         return cells, np.zeros(n_cells, dtype=np.int64), _pooled(overlay)[np.newaxis]
-    rows, counts = overlay.model_rows(limit.model)
+    rows, counts, overall = overlay.model_rows(limit.model)
     classes = np.stack([item.partition.class_of for item in cells], axis=1)
     _, place = np.unique(np.concatenate((classes, rows)), axis=0, return_inverse=True)
     place = place.reshape(-1)
     table = np.zeros((int(place.max()) + 1, counts.shape[1]), dtype=np.int64)
     np.add.at(table, place[n_cells:], counts)
     # One more record, spread like the whole, in whole numbers: a place without a past record has a reference.
-    overall = table.sum(axis=0)
     return cells, place[:n_cells].astype(np.int64), table * overall.sum() + overall
 
 
@@ -369,7 +368,7 @@ def inference_risks(
     )
     overall = weights
     if against.model is not None:
-        overall = overlay.model_rows(against.model)[1].sum(axis=0)[np.newaxis]
+        overall = overlay.model_rows(against.model)[2][np.newaxis]
     return readings, against.words, float(reference_shares(overall).max()) if overall.any() else 0.0
 
 
@@ -405,13 +404,13 @@ def _masses(
     """P(c_j, s) for the classes of each release, up to a factor: how its other people fall on values."""
     reference_of, weights = referred
     if against.model is not None:
-        rows, counts = overlay.model_rows(against.model)
-        overall = counts.sum(axis=0) / max(int(counts.sum()), 1)
+        rows, counts, overall = overlay.model_rows(against.model)
+        shares = overall / max(int(overall.sum()), 1)
         tables: list[NDArray[np.float64]] = []
         for j, release in enumerate(cells):
             past = np.zeros(release.counts.shape, dtype=np.int64)
             np.add.at(past, rows[:, j], counts)
-            tables.append(smoothed(past, overall))
+            tables.append(smoothed(past, shares))
         return tables
     each = reference_shares(weights)
     near = None if against.plan is None else against.plan.columns[0].closeness

@@ -76,6 +76,12 @@ class UpdatePolicy:
         for name in ("state", "since", "erase"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else Path(value))
+        if self.state.suffix.lower() not in (".parquet", ".pq"):
+            raise ParameterError(
+                "A state is a Parquet file, and its name must say so: the next release reads it.",
+                found=f"It is called {self.state.name}.",
+                remedy=f"Call it {self.state.name}.parquet.",
+            )
         if self.longest_wait is not None:
             check_whole("the longest wait", self.longest_wait)
         if self.erase is not None and self.since is None:

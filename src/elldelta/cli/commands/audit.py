@@ -272,7 +272,7 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
         yield f"Nobody can be in {everywhere}."
     else:
         fewest = counted(found["diversity_min"], "value")
-        yield f"Everybody who is in {everywhere} is left among at least {fewest}."
+        yield f"Everybody{found['whom']} who is in {everywhere} is left among at least {fewest}."
         records = "records" if alone else "linked records"
         yield (
             f"The most frequent value of a class has {percent(found['linked']['guess_mean'])} of the "
