@@ -427,7 +427,7 @@ def test_verify_notices_a_changed_record(elldelta, story, release):
 def test_verify_notices_another_order(elldelta, release):
     header, *lines = release.read_text(encoding="utf-8").splitlines(keepends=True)
     release.write_text(header + "".join(random.Random(1).sample(lines, len(lines))), encoding="utf-8")
-    assert "not in the order" in elldelta("verify", release, "--json", code=2).error["found"]
+    assert "in another order" in elldelta("verify", release, "--json", code=2).error["found"]
 
 
 def test_verify_notices_a_changed_manifest_another_plan_and_no_manifest(elldelta, story, release, tmp_path):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import tables as oracle
 
+from elldelta.engines import format_of
 from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
 from elldelta.release.publishable import Publishable
@@ -35,14 +36,19 @@ def in_full(counts):
     ]
 
 
+def write(rows, path, progress=None):
+    with path.open("wb") as file:
+        rows.write(format_of(path), file, progress)
+
+
 @settings(max_examples=40)
 @given(tables, st.sampled_from([7, 1 << 20]))  # some cross the border of a row group
 def test_every_row_is_written_as_often_as_it_occurs(tmp_path_factory, counts, rows_at_once):
     folder = tmp_path_factory.mktemp("rows")
     rows = replace(rows_of(counts), rows_at_once=rows_at_once)
     expected = in_full(counts)
-    rows.write_parquet(folder / "r.parquet")
-    rows.write_csv(folder / "r.csv")
+    write(rows, folder / "r.parquet")
+    write(rows, folder / "r.csv")
     assert rows.n_rows == len(expected)
     table = pq.read_table(folder / "r.parquet")
     assert table.schema.types == [pa.string(), pa.int64()]
@@ -56,16 +62,16 @@ def test_every_row_is_written_as_often_as_it_occurs(tmp_path_factory, counts, ro
 def test_labels_shared_by_classes_are_stored_as_codes(tmp_path):
     schema = Schema((Column("l", Integers(0, 999)),), Column("n", Integers(0, 1)))
     rows = ReleaseRows(schema, [("*",)] * 1000, np.full((1000, 2), 50))
-    rows.write_parquet(tmp_path / "r.parquet")
+    write(rows, tmp_path / "r.parquet")
     column = pq.read_metadata(tmp_path / "r.parquet").row_group(0).column(0)
     assert column.total_uncompressed_size < 1000
     assert Counter(pq.read_table(tmp_path / "r.parquet")["l"].to_pylist()) == {"*": 100_000}
 
 
 def test_progress_reaches_one(tmp_path):
-    for write in ("write_parquet", "write_csv"):
+    for name in ("r.parquet", "r.csv"):
         seen = []
-        getattr(rows_of([[5, 0, 5]] * 7), write)(tmp_path / "r", seen.append)
+        write(rows_of([[5, 0, 5]] * 7), tmp_path / name, seen.append)
         assert seen[-1] == 1.0
 
 

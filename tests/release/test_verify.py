@@ -15,7 +15,7 @@ import elldelta as ed
 from elldelta.agency.registration import registration_of
 from elldelta.cli.main import execute
 from elldelta.core.partition import Partition, sum_by_class
-from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.errors import DataError, FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, seal
 from elldelta.plan.classes import Merged, class_labels
 from elldelta.release import Published, recomputed, verify_published
@@ -224,7 +224,81 @@ def test_the_order_is_checked(released):
     path, plan = released
     rows = read_rows(path)
     write_rows(rows.take(np.random.default_rng(0).permutation(rows.num_rows)), path)
-    with pytest.raises(FileError, match="not in the order"):
+    with pytest.raises(FileError, match="in another order"):
+        ed.verify(path, plan)
+
+
+TEXT = b"Maria Rossi has the flu. " * 500
+
+
+def with_metadata(content):
+    """A Parquet file with a text in the metadata of its end."""
+    table, written = pq.read_table(pa.BufferReader(content)), pa.BufferOutputStream()
+    with pq.ParquetWriter(written, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({b"note": TEXT})
+    return written.getvalue().to_pybytes()
+
+
+def before_the_end(content):
+    """A Parquet file with a text between its columns and its end, where no reader looks."""
+    end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    return content[:end] + TEXT + content[end:]
+
+
+HIDDEN = {
+    "metadata": (".parquet", with_metadata),
+    "before the end": (".parquet", before_the_end),
+    "a line of nothing": (".csv", lambda content: content + b"\n\n"),
+    "spaces": (".csv", lambda content: content.replace(b"\n", b" \n", 5)),
+    "quotes": (".csv", lambda content: content.replace(b",", b',"', 1).replace(b"\n", b'"\n', 1)),
+    "ends of lines": (".csv", lambda content: content.replace(b"\n", b"\r\n", 40)),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_stands_in_a_file_besides_its_rows_is_refused(model, name, tmp_path):
+    end, hide = HIDDEN[name]
+    plan, path = ed.plan(model, ell=3, releases=2, records=3000), tmp_path / f"release{end}"
+    ed.release(people(3000, 1), plan, to=path)
+    assert ed.verify(path, plan).unchecked == ()
+    path.write_bytes(hide(path.read_bytes()))
+    with pytest.raises((FileError, DataError)) as caught:
+        ed.verify(path, plan)
+    assert "Maria" not in str(caught.value)
+
+
+def test_a_file_that_another_version_has_written_is_compared_row_by_row(released):
+    path, plan = released
+    written = pq.read_metadata(path).created_by.encode()
+    path.write_bytes(path.read_bytes().replace(written, written[:-1] + b"x"))
+    [sentence] = ed.verify(path, plan).unchecked
+    assert "another version of Arrow" in sentence
+    path.write_bytes(before_the_end(path.read_bytes()))
+    assert ed.verify(path, plan).unchecked == (sentence,)
+    rows = read_rows(path)
+    write_rows(rows.take(pa.array([*range(1, rows.num_rows), 0])), path)
+    path.write_bytes(path.read_bytes().replace(written, written[:-1] + b"x"))
+    with pytest.raises(FileError, match="in another order"):
+        ed.verify(path, plan)
+
+
+def test_what_is_not_checked_without_the_plan_is_said(released):
+    path, plan = released
+    for changes in ({"releases": 99}, {"failure_upper": 0.0}, {"delta": 0.5}, {"min_records": 1}):
+        rewritten(path, **changes)
+        [sentence] = ed.verify(path).unchecked
+        assert "was not compared with the plan" in sentence
+        if changes != {"min_records": 1}:
+            with pytest.raises(FileError):
+                ed.verify(path, plan)
+
+
+@pytest.mark.parametrize("software", ["Maria Rossi has the flu", "elldelta 1 " + "x" * 100, "", "elldelta"])
+def test_a_manifest_has_no_room_for_a_text(released, software):
+    path, plan = released
+    rewritten(path, software=software)
+    with pytest.raises(FileError, match="changed or damaged"):
         ed.verify(path, plan)
 
 

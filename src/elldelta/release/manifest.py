@@ -7,6 +7,7 @@ the words of the schema, and no value of a single person.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,6 +55,8 @@ SUMMARY = (
     "content_digest",
 )  # fmt: skip
 """What is told about a release that was just made."""
+
+_SOFTWARE = re.compile(r"elldelta [0-9][0-9A-Za-z.+-]{0,30}")
 
 Natural = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0 + 1e-9)]
@@ -310,6 +313,8 @@ class Manifest:
             raise changed(source, problem.words) from None
         except MALFORMED:
             raise changed(source) from None
+        if not _SOFTWARE.fullmatch(manifest.software):
+            raise changed(source, "It does not say which elldelta has written it.")
         if manifest.to_dict()["digest"] != document["digest"]:
             raise changed(source, "It holds a key that is not known here, or is written in another way.")
         return manifest

@@ -24,8 +24,9 @@ from elldelta.release.content import (
     unknown_values,
 )
 from elldelta.release.manifest import Manifest, manifest_path, read_manifest
-from elldelta.release.row_checks import is_in_order, is_sliced, unknown_columns
-from elldelta.release.weights import RowWeights, are_weights
+from elldelta.release.row_checks import is_as_made, is_by_this_library, is_sliced, unknown_columns
+from elldelta.release.rows import ReleaseRows
+from elldelta.release.weights import RowWeights, read_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,7 +96,6 @@ def read_published(
     table: Table,
     name: str,
     manifest: Manifest,
-    csv_format: CsvFormat | None = None,
     progress: Progress | None = None,
 ) -> Published:
     """Reads a release by the classes of its manifest, and compares all that it shows with it.
@@ -134,19 +134,31 @@ def read_published(
     published = Published(name, schema, classes, counts, manifest)
     if published.digest != manifest.content_digest:
         raise not_as_described(name, "Its records are not those that the manifest describes.")
-    if schema.also_sensitive and not is_sliced(schema, counts, rows, values, n):
-        raise not_as_described(name, "Its rows tie sensitive columns together that the plan keeps apart.")
     if (manifest.weights is None) != (row_weights is None):
         raise not_as_described(name, "Release and manifest disagree on whether weights are shown.")
-    if row_weights is not None and not are_weights(manifest, counts, (rows, values[0]), row_weights):
+    weights = None if row_weights is None else read_weights(manifest, counts, (rows, values[0]), row_weights)
+    if weights is None and row_weights is not None:
         raise not_as_described(name, "Its weights are not those that the manifest describes.")
-    is_so = is_in_order(table, manifest, counts, csv_format)
-    if is_so is None:
-        unchecked = "The order of the rows was not checked: only files and tables in memory have one."
-        return replace(published, unchecked=(unchecked,))
-    if not is_so:
-        raise not_as_described(name, "Its rows are not in the order of a release.")
-    return published
+    expected = ReleaseRows(schema, manifest.labels, counts, weights=weights)
+    is_so = is_as_made(table, expected)
+    if not is_so and schema.also_sensitive and not is_sliced(schema, counts, rows, values, n):
+        raise not_as_described(name, "Its rows tie sensitive columns together that the plan keeps apart.")
+    if is_so is False:
+        raise not_as_described(
+            name, "Its rows are in another order, or something stands in the file besides them."
+        )
+    return replace(published, unchecked=tuple(_unchecked(table, is_so)))
+
+
+def _unchecked(table: Table, is_as_made: bool | None) -> Iterator[str]:
+    """What nobody could check, in words."""
+    if is_as_made is None:
+        yield "The order of the rows was not checked: only files and tables in memory have one."
+    elif table.files and not is_by_this_library(table.files[0]):
+        yield (
+            "Whether anything stands in the file besides its rows was not checked: another version of Arrow "
+            "wrote it."
+        )
 
 
 def _positions(column: Column, coded: Coded, name: str) -> NDArray[np.int64]:
@@ -183,7 +195,7 @@ class Located(NamedTuple):
                     found="It is a folder, or in a format in which anything can stand beside the columns.",
                     remedy="A release is one file of CSV or Parquet: fetch it again from its publisher.",
                 )
-            return read_published(table, self.name, self.manifest, csv_format, progress)
+            return read_published(table, self.name, self.manifest, progress)
 
     @contextmanager
     def opened(self, csv_format: CsvFormat | None, engine: Engine | None) -> Iterator[Table]:

@@ -1,4 +1,4 @@
-"""What counts do not show of the rows of a release: columns that nobody described, ties, and their order.
+"""What counts do not show of a release: columns that nobody described, ties, order, what stands beside rows.
 
 Labels and sensitive values are counted, and their counts have a digest of their own. Rows are never looped
 over: they pass by in batches.
@@ -10,19 +10,17 @@ other rows with the same counts could tell which values belong to one person.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import io
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.engines import source_format, to_arrow
+from elldelta.engines import format_of, to_arrow
 from elldelta.engines.cells import as_text
-from elldelta.files import CsvFormat
-from elldelta.files.csv_format import read_header
-from elldelta.release.content import column_texts
 from elldelta.release.rows import ReleaseRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -71,171 +69,75 @@ def is_sliced(
     return not differences.any()
 
 
-def is_in_order(
-    table: Table, manifest: Manifest, counts: NDArray[np.int64], csv_format: CsvFormat | None = None
-) -> bool | None:
-    """Whether rows come just as their counts lead to them; None if nobody can tell.
+def is_as_made(table: Table, rows: ReleaseRows) -> bool | None:
+    """Whether a release is what its counts lead to; None if nobody can tell, as of a table of a database.
 
-    Another order could tell of people. A table of a database has none.
+    Another order of rows could tell of people. Of a file every byte is compared, so that nothing stands
+    beside its columns: the same rows give the same bytes wherever the same library writes them.
     """
-    import pyarrow as pa
-
-    try:
-        batches = _batches(table, manifest, csv_format or CsvFormat())
-        return None if batches is None else _is_as_made(batches, manifest, counts)
-    except (pa.ArrowException, OSError):  # the engine has read it, so it is not for us to judge
-        return None
-
-
-def _is_as_made(batches: Iterator[pa.RecordBatch], manifest: Manifest, counts: NDArray[np.int64]) -> bool:
-    """Whether rows are those of a release with these counts, in their order; there are as many of them."""
-    import pyarrow as pa
-
-    schema, number = manifest.schema, _Numbering(manifest)
-    texts = {column.name: pa.array(column_texts(column), pa.string()) for column in schema.sensitives}
-    expected = ReleaseRows(schema, manifest.labels, counts).coded()
-    waiting: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * (1 + len(texts))
-    for batch in batches:
-        found = [number.classes(batch)]
-        found += [_codes(batch.column(name), known) for name, known in texts.items()]
-        while waiting[0].size < batch.num_rows:
-            more = next(expected, None)
-            if more is None:
-                return False
-            waiting = [np.concatenate(pair) for pair in zip(waiting, more, strict=True)]
-        if not all(
-            np.array_equal(one, rows[: batch.num_rows]) for one, rows in zip(found, waiting, strict=True)
-        ):
-            return False
-        waiting = [rows[batch.num_rows :] for rows in waiting]
-    return True
-
-
-class _Numbering:
-    """The classes of rows, by their labels."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        import pyarrow as pa
-
-        schema, labels = manifest.schema, manifest.labels
-        self._names = schema.names
-        self._texts: list[pa.Array] = []
-        # One column at a time: numbers stay small.
-        self._known: list[NDArray[np.int64]] = []
-        codes = np.zeros(len(labels), dtype=np.int64)
-        for place in range(len(schema.names)):
-            texts = pa.array([row[place] for row in labels], pa.string()).dictionary_encode()
-            self._texts.append(texts.dictionary)
-            codes = codes * len(texts.dictionary) + _places(texts)
-            known, codes = np.unique(codes, return_inverse=True)
-            self._known.append(known)
-        self._class_of = np.argsort(codes, kind="stable")
-
-    def classes(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        labels = [_coded(batch.column(name)) for name in self._names]
-        first, n = _runs(labels)
-        return np.repeat(self._of_labels([column.take(first) for column in labels]), n)
-
-    def _of_labels(self, labels: Sequence[pa.DictionaryArray]) -> NDArray[np.int64]:
-        codes = np.zeros(len(labels[0]), dtype=np.int64)
-        for column, texts, known in zip(labels, self._texts, self._known, strict=True):
-            codes = np.searchsorted(known, codes * len(texts) + _codes(column, texts))
-        found: NDArray[np.int64] = self._class_of[codes]
-        return found
-
-
-def _coded(column: pa.Array) -> pa.DictionaryArray:
-    import pyarrow as pa
-
-    return column if pa.types.is_dictionary(column.type) else as_text(column).dictionary_encode()
-
-
-def _runs(columns: Sequence[pa.DictionaryArray]) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Where rows differ from the one above, and how many are alike from there: sorted rows come in runs."""
-    import pyarrow as pa
-
-    n_rows = len(columns[0])
-    is_first = np.zeros(n_rows, dtype=bool)
-    is_first[:1] = True
-    for column in columns:
-        places = _places(column)
-        is_first[1:] |= places[1:] != places[:-1]
-    first = np.flatnonzero(is_first)
-    return pa.array(first), np.diff(first, append=n_rows)
-
-
-def _places(column: pa.DictionaryArray) -> NDArray[np.int64]:
-    """The places of cells in the dictionary; -1 for a missing one."""
-    import pyarrow as pa
-
-    found = column.indices
-    if found.null_count:
-        found = found.cast(pa.int64()).fill_null(-1)
-    places: NDArray[np.int64] = found.to_numpy()
-    return places
-
-
-def _codes(column: pa.Array, texts: pa.Array) -> NDArray[np.int64]:
-    """The places of cells in an array of texts."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        missing = pa.nulls(1, pa.string())
-        known: NDArray[np.int64] = np.append(_codes(column.dictionary, texts), _codes(missing, texts))
-        found: NDArray[np.int64] = known[_places(column)]
-        return found
-    places = pc.index_in(as_text(column), value_set=texts).fill_null(0)
-    codes: NDArray[np.int64] = places.to_numpy().astype(np.int64)
-    return codes
-
-
-def _batches(table: Table, manifest: Manifest, csv_format: CsvFormat) -> Iterator[pa.RecordBatch] | None:
-    """The rows of a release in the order in which they stand."""
-    schema = manifest.schema
-    names = list(schema.columns)
     if table.given is not None:
-        rows = to_arrow(table.given).select(names)
-        in_memory: Iterator[pa.RecordBatch] = iter(rows.to_batches(max_chunksize=_ROWS_AT_ONCE))
-        return in_memory
-    if not table.files:
+        return _same_rows(to_arrow(table.given).to_batches(max_chunksize=_ROWS_AT_ONCE), rows)
+    if len(table.files) != 1:
         return None
-    formats = {source_format(path) for path in table.files}
-    if formats == {"parquet"}:
-        return _parquet_batches(table.files, names, [*schema.names, *schema.sensitive_names])
-    if formats == {"csv"}:
-        return _csv_batches(table.files, names, csv_format)
-    return None
-
-
-def _parquet_batches(
-    files: Sequence[Path], names: list[str], coded: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+    path = table.files[0]
+    if is_by_this_library(path):
+        return _same_bytes(path, rows)
     import pyarrow.parquet as pq
 
-    for path in files:
-        with pq.ParquetFile(path, read_dictionary=list(coded)) as file:
-            yield from file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=names)
+    with pq.ParquetFile(path) as file:
+        return _same_rows(file.iter_batches(batch_size=_ROWS_AT_ONCE), rows)
 
 
-def _csv_batches(files: Sequence[Path], names: list[str], csv_format: CsvFormat) -> Iterator[pa.RecordBatch]:
+def is_by_this_library(path: Path) -> bool:
+    """Whether a file was written by the library that writes Parquet here; CSV is written by ourselves."""
     import pyarrow as pa
-    from pyarrow import csv
+    import pyarrow.parquet as pq
 
-    for path in files:
-        header = read_header(path, csv_format)
-        with csv.open_csv(
-            path,
-            csv.ReadOptions(encoding=header.encoding),
-            csv.ParseOptions(
-                delimiter=header.separator, quote_char=csv_format.quote, newlines_in_values=True
-            ),
-            csv.ConvertOptions(
-                column_types={name: pa.string() for name in names},
-                include_columns=names,
-                strings_can_be_null=True,
-                null_values=[""],
-                quoted_strings_can_be_null=False,
-            ),
-        ) as file:
-            yield from file
+    if format_of(path) == "csv":
+        return True
+    version: str = pq.read_metadata(path).created_by
+    return version == f"parquet-cpp-arrow version {pa.cpp_version}"
+
+
+def _same_bytes(path: Path, rows: ReleaseRows) -> bool:
+    with path.open("rb") as file:
+        comparison = _Comparison(file)
+        rows.write(format_of(path), comparison, None)
+        return comparison.is_same and not file.read(1)
+
+
+class _Comparison(io.RawIOBase):
+    """A file that compares what is written to it with what stands in another one."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.is_same = True
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: bytes | memoryview, /) -> int:  # type: ignore[override]
+        written = memoryview(content).cast("B")
+        self.is_same = self.is_same and self._file.read(len(written)) == written
+        return len(written)
+
+
+def _same_rows(found: Iterable[pa.RecordBatch], rows: ReleaseRows) -> bool:
+    import pyarrow as pa
+
+    expected, start = rows.to_coded_table(), 0
+    for batch in found:
+        others = expected.slice(start, batch.num_rows)
+        start += batch.num_rows
+        if not all(
+            _texts(others.column(name)).equals(_texts(pa.chunked_array([batch.column(name)])))
+            for name in expected.column_names
+        ):
+            return False
+    return start == rows.n_rows
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return pa.chunked_array([as_text(chunk) for chunk in column.chunks], pa.string())

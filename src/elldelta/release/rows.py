@@ -20,18 +20,20 @@ from elldelta.errors import ParameterError
 from elldelta.files import unwritable
 
 if TYPE_CHECKING:
+    import io
     import os
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from elldelta.core.weights import MeanWeights
-    from elldelta.engines import Progress
+    from elldelta.engines import FileFormat, Progress
     from elldelta.files import AtomicFiles
     from elldelta.release.publishable import Publishable
     from elldelta.schema.schema import Schema
+
+    BinaryFile = io.BufferedIOBase | io.RawIOBase
 
 ROWS_AT_ONCE = 1 << 20
 """Rows that are written at a time: the memory needed does not grow with the release."""
@@ -51,9 +53,15 @@ def write_release(
             found="Its name ends in .gz.",
             remedy="Use a name that ends in .csv or .parquet; Parquet is compressed inside.",
         )
-    rows = released_rows(content)
-    file = files.stage(path)
-    (rows.write_parquet if file_format == "parquet" else rows.write_csv)(file, progress)
+    rows, staged = released_rows(content), files.stage(path)
+    problem: OSError | None = None
+    try:
+        with staged.open("wb") as file:
+            rows.write(file_format, file, progress)
+    except OSError as error:
+        problem = error
+    if problem is not None:
+        raise unwritable(staged, problem)
 
 
 def released_rows(content: Publishable) -> ReleaseRows:
@@ -122,62 +130,55 @@ class ReleaseRows:
         for rows, lengths in self._pieces():
             yield tuple(np.repeat(codes, lengths) for codes in (rows.classes, *rows.values))
 
-    def write_parquet(self, path: Path, progress: Progress | None = None) -> None:
-        """Writes the rows as Parquet; the same rows give the same bytes."""
+    def write(self, file_format: FileFormat, file: BinaryFile, progress: Progress | None = None) -> None:
+        """Writes the rows to an open file; the same rows give the same bytes."""
+        done = 0
+        for n_rows in self._csv(file) if file_format == "csv" else self._parquet(file):
+            done += n_rows
+            if progress:
+                progress(done / self.n_rows)
+
+    def _parquet(self, file: BinaryFile) -> Iterator[int]:
+        """Writes Parquet; tells how many rows were written at a time."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         schema = self._nothing().schema
         # Of real numbers few occur twice, and looking for them takes longest.
         coded = [field.name for field in schema if not pa.types.is_floating(field.type)]
-        problem: OSError | None = None
-        try:
-            # Columns go in as codes and values, which is how Parquet stores them; without the stored Arrow
-            # schema a reader sees plain columns.
-            # Statistics are updated per batch of rows, so small batches take twice the time.
-            with pq.ParquetWriter(
-                path,
-                schema,
-                compression="zstd",
-                store_schema=False,
-                use_dictionary=coded,
-                write_batch_size=max(1, self.rows_at_once // 16),
-            ) as writer:
-                done = 0
-                for batch in self._batches():
-                    writer.write_batch(batch, row_group_size=self.rows_at_once)
-                    done += batch.num_rows
-                    if progress:
-                        progress(done / self.n_rows)
-        except OSError as error:
-            problem = error
-        except pa.ArrowException:
-            problem = OSError()
-        if problem is not None:
-            raise unwritable(path, problem)
+        # Columns go in as codes and values, which is how Parquet stores them; without the stored Arrow schema
+        # a reader sees plain columns.
+        # Statistics are updated per batch of rows, so small batches take twice the time.
+        with pq.ParquetWriter(
+            file,
+            schema,
+            compression="zstd",
+            store_schema=False,
+            use_dictionary=coded,
+            write_batch_size=max(1, self.rows_at_once // 16),
+        ) as writer:
+            for batch in self.batches():
+                writer.write_batch(batch, row_group_size=self.rows_at_once)
+                yield batch.num_rows
 
-    def write_csv(self, path: Path, progress: Progress | None = None) -> None:
-        """Writes the rows as CSV: commas, quotes where needed, nothing for a missing value."""
-        problem: OSError | None = None
-        try:
-            with path.open("wb") as file:
-                file.write(",".join(_csv_field(column.name) for column in self._columns).encode() + b"\n")
-                done = 0
-                for rows, lengths in self._pieces():
-                    file.write(self._lines(rows, lengths))
-                    done += int(lengths.sum())
-                    if progress:
-                        progress(done / self.n_rows)
-        except OSError as error:
-            problem = error
-        if problem is not None:
-            raise unwritable(path, problem)
+    def _csv(self, file: BinaryFile) -> Iterator[int]:
+        """Writes CSV: commas, quotes where needed, nothing for a missing value."""
+        file.write(",".join(_csv_field(column.name) for column in self._columns).encode() + b"\n")
+        for rows, lengths in self._pieces():
+            file.write(self._lines(rows, lengths))
+            yield int(lengths.sum())
+
+    def to_coded_table(self) -> pa.Table:
+        """The rows as an Arrow table of codes and values, which takes less memory."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.batches(), self._nothing().schema)
 
     def to_table(self) -> pa.Table:
         """The rows as an Arrow table of plain columns."""
         import pyarrow as pa
 
-        return pa.Table.from_batches(map(_plain, self._batches()), _plain(self._nothing()).schema)
+        return pa.Table.from_batches(map(_plain, self.batches()), _plain(self._nothing()).schema)
 
     @cached_property
     def _by_column(self) -> list[NDArray[np.int64]]:
@@ -251,7 +252,8 @@ class ReleaseRows:
                 values = tuple(column[rows] for column in block.values)
                 yield _Rows(block.classes[rows], values, block.n[rows]), lengths
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in their order, so many at a time, in codes and values."""
         return (self._batch(rows, lengths) for rows, lengths in self._pieces())
 
     def _nothing(self) -> pa.RecordBatch:

@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
 
 
+NO_PLAN = (
+    "What the manifest says of its plan (number of releases, delta, failure, records per witness, closeness) "
+    "was not compared with the plan."
+)
+"""What is not checked by whoever has no plan."""
+
+
 def verify(
     item: Any,  # noqa: ANN401 (a file or a Release)
     plan: Plan | str | os.PathLike[str] | None = None,
@@ -153,9 +160,7 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
         manifest.plan_digest,
         is_certified=plan is not None and plan.is_certified,
         claimed=_claimed(manifest),
-        unchecked=published.unchecked
-        if plan is not None or manifest.closeness is None
-        else (*published.unchecked, "Closeness was not checked: only the plan tells the references."),
+        unchecked=published.unchecked if plan is not None else (*published.unchecked, NO_PLAN),
         closeness=manifest.closeness if plan is not None else None,
     )
 

@@ -79,13 +79,13 @@ def describe_weights(
     }
 
 
-def are_weights(
+def read_weights(
     manifest: Manifest,
     counts: NDArray[np.int64],
     rows: tuple[NDArray[np.int64], NDArray[np.int64]],
     found: RowWeights,
-) -> bool:
-    """Whether the weights of rows are the means that a manifest describes.
+) -> MeanWeights | None:
+    """The mean weights of rows; None if they are not those that a manifest describes.
 
     Args:
         manifest: The manifest.
@@ -95,7 +95,7 @@ def are_weights(
     """
     schema, has_closeness = manifest.schema, manifest.has_closeness
     if schema.weight is None:
-        return False
+        return None
     step, fewest, first = schema.weight.largest, schema.weight.fewest, schema.value_slices[0]
     shown = counts[:, first]
     if per_class(schema, has_closeness=has_closeness):
@@ -105,14 +105,13 @@ def are_weights(
     try:
         means = np.array([float(text or "nan") for text in found.texts], dtype=np.float64)[found.code_of]
     except ValueError:
-        return False
+        return None
     if not np.isfinite(means).all():
-        return False
+        return None
     totals = np.ones(groups.records.size)
     totals[group] = means * groups.records[group] / step
     steps = np.clip(np.rint(totals), 1, np.maximum(1, groups.records - 1)).astype(np.int64)
     weights = replace(groups, steps=steps)
     is_mean = np.isclose(means, weights.means[group], rtol=1e-9, atol=0.0).all()
-    return bool(is_mean) and manifest.weights == describe_weights(
-        schema, weights, has_closeness=has_closeness
-    )
+    described = describe_weights(schema, weights, has_closeness=has_closeness)
+    return weights if is_mean and manifest.weights == described else None
