@@ -44,8 +44,8 @@ def examples(number):
     return settings(max_examples=number, suppress_health_check=[HealthCheck.too_slow])
 
 
-CELLS = ["a", "b", "é", 'q"q', "x,y", "l\nb", "'s", "", " ", "07", "7", "*", "(missing)", "NULL", "日本"]
-DOMAIN = tuple(cell for cell in CELLS if cell != "b")
+DOMAIN = ("a", "é", 'q"q', "x,y", "l\nb", "'s", "", "07", "7", "*", "(missing)", "NULL", "日本")
+CELLS = [*DOMAIN, "b", " ", "e\u0301", " a", "\u00a0a\t"]
 HOSTILE = (
     *("", "a\\'b", "a\\'') OR 1 = 1 --", "\\') IS NULL THEN 1 ELSE 2 END AS k0 --", "C:\\new\\u0041\\101"),
     *("${env:HOME}", "${system:user.name}", "$$;", "%_\\%", "a\nb", "/*", "?", "$1", ":x", "{x}", "U&'x'"),

@@ -13,6 +13,8 @@ from tests.contracts.placement import Placement, needs
 from elldelta.errors import DataError, FileError, ParameterError, SchemaError
 from elldelta.files import CsvFormat
 from elldelta.model.counting import count
+from elldelta.model.persons import count_persons
+from elldelta.release.content import count_release
 from elldelta.release.release import with_plan_columns
 from elldelta.schema.infer import propose
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
@@ -179,6 +181,37 @@ class InferenceContract(Placement):
         codes = Categories(("05", "5", "x"))  # a code is no number, and 5.0 is none of its neighbours
         assert codes.encode(pa.array(["05", "5", "5.0", "005", "05.0"])).tolist() == [0, 1, 1, -1, -1]
         assert Categories(("true", "True")).encode(pa.array(["TRUE", "True"])).tolist() == [-1, 1]
+
+    def test_spaces_and_the_form_of_accents_make_no_other_value(self, engine):
+        """For plans, releases, persons, checks and foreign audits alike, and in what people write by hand."""
+        rows = {
+            "town": ["Köln", "Ko\u0308ln ", "\tKöln", "Bonn", "Bonn ", "Bonn"],
+            "more": ["x", " x", "y", "x", "y", "y\n"],
+            "ill": ["flu", "flu\u00a0", " flu", "ague\u0301", "agué", "\tNA"],
+            "who": ["1", " 1", "1", "2", "3", "4"],
+        }
+        table = engine.open(self.place(engine, pa.table(rows)))
+        schema = propose(table, ["town"], "ill").schema
+        assert schema.quasi_identifiers[0].domain == Categories(("Bonn", "Köln"))
+        assert schema.sensitive.domain == Categories(("flu", "agué"))
+        by_hand = Schema(
+            (Column("town", Categories((" Bonn", "Ko\u0308ln"))),),
+            Column("ill", Categories(("flu ", "ague\u0301")), "suppress", missing=(" NA",)),
+        )
+        assert by_hand.sensitive.domain == schema.sensitive.domain
+        counted = count(table, by_hand)
+        assert counted.counts.n.tolist() == [2, 3]
+        assert count_persons(counted, "who").counts.n.tolist() == [2, 1]
+        tuples = Categories(("x + flu", "y + flu", "x + agué", "y + agué"))
+        both = Schema(by_hand.quasi_identifiers, Column("more+ill", tuples, "suppress", missing=("NA",)))
+        assert count(table, both).counts.n.tolist() == [1, 1, 2, 1]
+        swapped = {"town": {"Ko\u0308ln ": "Bonn", "Bonn": "Ko\u0308ln"}}
+        assert count(with_plan_columns(table, schema, values=swapped), schema).counts.n.tolist() == [3, 2]
+        shown = count_release(table, ["town"], "ill")
+        assert (shown.labels, shown.values) == ((("Bonn",), ("Köln",)), ("NA", "agué", "flu"))
+        assert shown.counts.tolist() == [[1, 2, 0], [0, 0, 3]]
+        with pytest.raises(SchemaError, match="must differ"):
+            Categories(("flu", "flu "))
 
     def test_the_words_of_an_owner_are_translated_while_reading(self, engine):
         schema = Schema(

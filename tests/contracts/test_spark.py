@@ -118,7 +118,10 @@ class TestTables(InMemory, EngineContract):
 
 
 class TestInference(InMemory, InferenceContract):
-    often = ("test_texts_that_stand_for_missing_values_are_no_values",)
+    often = (
+        "test_texts_that_stand_for_missing_values_are_no_values",
+        "test_spaces_and_the_form_of_accents_make_no_other_value",
+    )
 
 
 class TestFailures(FailureContract):

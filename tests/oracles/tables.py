@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import unicodedata
 from collections import Counter
 
 UNKNOWN, NULL = "unknown", "null"
@@ -167,7 +168,7 @@ def _stands_for_none(column, cell):
         return f"{cell:%Y-%m-%d}" in column.missing
     if isinstance(cell, bool):
         return str(cell).lower() in column.missing
-    if isinstance(cell, str) and cell.strip(" ") in column.missing:
+    if isinstance(cell, str) and _spelt(cell) in column.missing:
         return True
     if isinstance(cell, str) and column.domain.kind == "categories":
         return False
@@ -175,12 +176,17 @@ def _stands_for_none(column, cell):
     return number is not None and any(_number(token) == number for token in column.missing)
 
 
+def _spelt(text):
+    """A text as it is compared: without spaces around it, and with one form of accents."""
+    return unicodedata.normalize("NFC", text.strip())
+
+
 def _place(domain, cell):
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return NULL
     if domain.kind == "categories":
         text = str(cell).lower() if isinstance(cell, bool) else str(cell)
-        return domain.values.index(text) if text in domain.values else UNKNOWN
+        return domain.values.index(_spelt(text)) if _spelt(text) in domain.values else UNKNOWN
     if isinstance(cell, str) and cell.strip(" ") == "":
         return NULL
     if domain.kind == "dates":

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.oracles import tables as oracle
 from tests.schema.read_back import read_back
 
+from elldelta.engines.cells import spelling
 from elldelta.errors import DataError, ParameterError, SchemaError
 from elldelta.schema.domains import NULL, UNKNOWN
 from elldelta.schema.label_columns import rules_of, understand_column
@@ -21,7 +22,7 @@ nasty = st.one_of(
         ["*", "(missing)", "A or (missing)", "..", "1-2", "A..B", '""', "{A, B}", "[0, 1)", " ", ""]
     ),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=4),
-)
+).map(spelling)
 integers = st.builds(
     lambda low, span, width: Integers(low, low + span, width),
     st.integers(-50, 50),

@@ -11,6 +11,7 @@ from tests.oracles.boxes import sibling_runs
 from tests.schema.read_back import read_back
 
 import elldelta as ed
+from elldelta.engines.cells import spelling
 from elldelta.errors import FileError, ParameterError, SchemaError
 from elldelta.files import CsvFormat
 from elldelta.model import with_hierarchies
@@ -54,7 +55,7 @@ names = st.one_of(
          "[0, 2)", "[1, 3]", " A", "a,b", "2001", "2001-01", "Other"]
     ),
     st.text(alphabet='AB,{}"*.-([ 01', min_size=1, max_size=4),
-)  # fmt: skip
+).map(spelling).filter(bool)  # fmt: skip
 domains = st.one_of(
     st.builds(lambda low, n, width: Integers(low, low + n, width), st.integers(-4, 4), st.integers(0, 9),
               st.integers(1, 3)),

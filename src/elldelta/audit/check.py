@@ -136,7 +136,7 @@ def check(
             others = [name for name in opened.names if name not in (*names, sensitive)]
             warnings = tuple(repeated_people(opened, others))
         read = count_release(opened, names, sensitive, progress=progress)
-    shown = [value and value.strip() for value in values_shown(read.values, missing)]
+    shown = values_shown(read.values, missing)
     spelling_of = one_spelling({value for value in shown if value is not None})
     values = [None if value is None else spelling_of[value] for value in shown]
     found = read.with_values(values, keep_missing=False)
@@ -200,7 +200,7 @@ class _Persons:
         who, kind = person_key(table, person), table.kind_of(sensitive)
         value = sql.identifier(sensitive)
         # One spelling per value, as values are read later: otherwise a person could count twice.
-        trimmed = f"TRIM({value})" if kind == "text" else value
+        trimmed = sql.trimmed(value) if kind == "text" else value
         classes = [(sql.identifier(name), name) for name in names]
         shown = sql.present(trimmed, kind, missing)
         columns = (*classes, (shown, sensitive), (who, person))

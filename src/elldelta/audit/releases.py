@@ -406,10 +406,9 @@ def understand(
 def _sensitive(
     releases: Sequence[ReadRelease], known: Sequence[str | None], nulls: SensitiveNulls
 ) -> tuple[tuple[str | None, ...], NDArray[np.int64], tuple[NDArray[np.int64], ...], tuple[Assumption, ...]]:
-    """The sensitive values of all releases; equal if they are equal after trimming, or as numbers."""
+    """The sensitive values of all releases; equal if they are spelt alike, or as numbers."""
     texts = [
-        [None if value is None else value.strip() or None for value in values]
-        for values in (known, *(release.values for release in releases))
+        [value or None for value in values] for values in (known, *(release.values for release in releases))
     ]
     n_missing = 0
     for release, values in zip(releases, texts[1:], strict=True):

@@ -8,6 +8,7 @@ count as missing wherever a number or a date is expected.
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ REAL_PATTERN = "[+-]?([0-9]{1,100}([.][0-9]{0,100})?|[.][0-9]{1,100})([eE][+-]?0
 """A real number as text, to be matched whole. Up to 100 digits on either side and exponents up to 199: such a
 number fits a double on every engine, and reading it can neither overflow nor fail."""
 _LARGEST_EXACT_FLOAT = 2.0**53
+SPACES = " \t\n\r\v\f"
+"""What is trimmed from numbers and in SQL: every database has these, whatever its encoding."""
+_ALL_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
 class UnreadableTypeError(TypeError):
@@ -137,6 +141,18 @@ def as_text(values: pa.Array) -> pa.Array:
     return text
 
 
+def spelling(text: str) -> str:
+    """The one spelling of a category: composed (NFC), and without spaces around it."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def as_spelled(values: pa.Array) -> pa.Array:
+    """Reads cells as text in one spelling, as `spelling` does."""
+    import pyarrow.compute as pc
+
+    return pc.utf8_trim(pc.utf8_normalize(as_text(values), form="NFC"), _ALL_SPACES)
+
+
 def plain_spelling(text: pa.Array) -> pa.Array:
     """Texts with one spelling of truth values and of whole numbers: `true` for TRUE, `5` for 5.0."""
     import pyarrow as pa
@@ -161,7 +177,7 @@ def among(values: pa.Array, tokens: Sequence[str], *, by_number: bool) -> NDArra
     values = _plain(values)
     if pa.types.is_timestamp(values.type):
         values = pc.floor_temporal(values, unit="day").cast(pa.date32())
-    found = _mask(pc.is_in(_trimmed(as_text(values)), value_set=pa.array(tokens, pa.string())))
+    found = _mask(pc.is_in(as_spelled(values), value_set=pa.array(tokens, pa.string())))
     numbers = numbers_among(tokens)
     is_number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
     if numbers and (is_number or pa.types.is_decimal(values.type) or (by_number and _is_text(values.type))):
@@ -196,7 +212,7 @@ def _trimmed(text: pa.Array) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.utf8_trim(text.cast(pa.string()), " ")  # only spaces, as TRIM does in SQL
+    return pc.utf8_trim(text.cast(pa.string()), SPACES)
 
 
 def _only(values: pa.Array, keep: NDArray[np.bool_]) -> pa.Array:

@@ -10,9 +10,10 @@ byte; an engine whose columns do not do so opens them that way.
 from __future__ import annotations
 
 import datetime as dt
+import unicodedata
 from typing import TYPE_CHECKING
 
-from elldelta.engines.cells import REAL_PATTERN, numbers_among
+from elldelta.engines.cells import REAL_PATTERN, SPACES, numbers_among, spelling
 from elldelta.errors import InternalError
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def mapped_value(expression: str, kind: ValueKind, values: Mapping[str, str]) ->
     for written_as, other in values.items():
         # Texts are compared as texts, so that 01 is not 1; numbers and days as such.
         is_typed = kind not in {"text", "boolean"}
-        test = among(expression, kind, [written_as]) if is_typed else f"TRIM({written}) = {text(written_as)}"
+        test = among(expression, kind, [written_as]) if is_typed else _is_one_of(written, [written_as])
         cases += [f"WHEN {test} THEN {text(other)}"] if test else []
     return f"CASE {' '.join(cases)} ELSE {written} END" if cases else written
 
@@ -272,7 +273,7 @@ def among(expression: str, kind: ValueKind, tokens: Sequence[str]) -> str:
     """
     tests = []
     if kind == "text" and tokens:
-        tests.append(f"TRIM({expression}) IN ({', '.join(map(text, tokens))})")
+        tests.append(_is_one_of(expression, tokens))
     numbers = numbers_among(tokens)
     if kind in {"text", "integer", "real"} and numbers:
         tests.append(f"{real(expression, kind)} IN ({', '.join(map(_double, numbers))})")
@@ -289,13 +290,24 @@ def present(expression: str, kind: ValueKind, tokens: Sequence[str]) -> str:
     return f"CASE WHEN {test} THEN NULL ELSE {expression} END" if test else expression
 
 
+def trimmed(expression: str) -> str:
+    """A text without spaces around it."""
+    return f"TRIM(BOTH {text(SPACES)} FROM {expression})"
+
+
+def _is_one_of(expression: str, texts: Sequence[str]) -> str:
+    """The test whether a text is one of some, composed or not: not every engine can compose it."""
+    spelt = [unicodedata.normalize(form, spelling(each)) for each in texts for form in ("NFC", "NFD")]
+    return f"{trimmed(expression)} IN ({', '.join(map(text, dict.fromkeys(spelt)))})"
+
+
 def real(expression: str, kind: ValueKind) -> str:
     """A column as a real number: NULL where it is missing or is none."""
     if kind == "text":
-        trimmed = f"TRIM({expression})"
+        bare = trimmed(expression)
         # The mark at the end keeps a line break there from being overlooked, as some engines do at the end.
-        is_number = f"REGEXP_LIKE({trimmed} || '~', {text(f'^({REAL_PATTERN})~$')})"
-        number = f"CASE WHEN {is_number} THEN CAST({trimmed} AS DOUBLE) END"
+        is_number = f"REGEXP_LIKE({bare} || '~', {text(f'^({REAL_PATTERN})~$')})"
+        number = f"CASE WHEN {is_number} THEN CAST({bare} AS DOUBLE) END"
     else:
         number = f"CAST({expression} AS DOUBLE)"
     return f"NULLIF({number}, CAST('NaN' AS DOUBLE))"
@@ -323,7 +335,7 @@ def bin_of(
     number = real(expression, kind)
     blank = f"{expression} IS NULL"
     if kind == "text":
-        blank += f" OR TRIM({expression}) = ''"
+        blank += f" OR {trimmed(expression)} = ''"
     elif kind == "real":
         blank += f" OR {number} IS NULL"
     blank = " OR ".join(filter(None, (blank, among(expression, kind, tokens))))

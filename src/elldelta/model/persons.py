@@ -149,7 +149,7 @@ def person_key(table: Table, person: str) -> str:
             found="It holds neither numbers, texts nor days.",
             remedy="Convert the column, or give another one.",
         )
-    expression = f"NULLIF(TRIM({name}), '')" if kind == "text" else name
+    expression = f"NULLIF({sql.trimmed(name)}, '')" if kind == "text" else name
     expression = sql.real(name, kind) if kind == "real" else expression
     return f"({sql.present(expression, kind, MISSING_TOKENS)} || '')"
 

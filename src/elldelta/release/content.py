@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.diversity import class_diversities
+from elldelta.engines.cells import as_spelled
 from elldelta.errors import DataError, counted
 from elldelta.files import canonical_json, digest_of_parts
 from elldelta.schema.domains import NULL
@@ -69,10 +70,12 @@ def values_shown(values: Sequence[str | None], tokens: Sequence[str]) -> list[st
 def count_release(
     table: Table, quasi_identifiers: Sequence[str], sensitive: str, *, progress: Progress | None = None
 ) -> ReleaseCounts:
-    """Counts a release by (labels, sensitive value); the file is read once."""
-    labels, classes, [(value_of, values)], n = different_rows(table, quasi_identifiers, [sensitive], progress)
+    """Counts a release by (labels, sensitive value), in one spelling; the file is read once."""
+    labels, classes, [(value_of, values)], n = different_rows(
+        table, quasi_identifiers, [sensitive], progress, spelt=True
+    )
     counts = np.zeros((len(labels), len(values)), dtype=np.int64)
-    counts[classes, value_of] = n
+    np.add.at(counts, (classes, value_of), n)
     counts.setflags(write=False)
     return ReleaseCounts(labels, values, counts)
 
@@ -81,14 +84,20 @@ Coded = tuple["NDArray[np.int64]", tuple[str | None, ...]]
 
 
 def different_rows(
-    table: Table, quasi_identifiers: Sequence[str], sensitive: Sequence[str], progress: Progress | None
+    table: Table,
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str],
+    progress: Progress | None,
+    *,
+    spelt: bool = False,
 ) -> tuple[tuple[tuple[str | None, ...], ...], NDArray[np.int64], list[Coded], NDArray[np.int64]]:
     """The labels of classes; of every different row its class, its coded values, and how often it occurs."""
     import pyarrow as pa
 
     names = (*quasi_identifiers, *sensitive)
     cells = pa.Table.from_batches(table.count_texts(names, progress))
-    coded = [_coded(cells.column(place)) for place in range(len(names))]
+    columns = [cells.column(place).combine_chunks() for place in range(len(names))]
+    coded = [_coded(as_spelled(column) if spelt else column) for column in columns]
     n = cells.column(len(names)).to_numpy().astype(np.int64)
     table.check_read(int(n.sum()))
     known, values = coded[: len(quasi_identifiers)], coded[len(quasi_identifiers) :]
@@ -143,12 +152,10 @@ def unknown_values(column: Column, name: str, n_values: int) -> DataError:
     )
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], tuple[str | None, ...]]:
+def _coded(array: pa.Array) -> tuple[NDArray[np.int64], tuple[str | None, ...]]:
     """Codes of texts in sorted order, a missing one last."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = column.cast(pa.string()).combine_chunks()
     distinct = pc.unique(array)
     distinct = distinct.take(pc.array_sort_indices(distinct))  # a missing one comes last
     codes: NDArray[np.int64] = pc.index_in(array, value_set=distinct).to_numpy().astype(np.int64)

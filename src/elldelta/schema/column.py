@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from elldelta.engines.cells import UnreadableTypeError, among
+from elldelta.engines.cells import UnreadableTypeError, among, spelling
 from elldelta.errors import DataError, ParameterError, SchemaError
 from elldelta.schema import labels
 from elldelta.schema.domains import NULL, Bins, Categories, Dates, Domain, Integers
@@ -202,9 +202,9 @@ def column_to_dict(column: Column) -> dict[str, Any]:
 
 def _tokens(tokens: Any, name: str) -> tuple[str, ...]:  # noqa: ANN401 (whatever a file says)
     if isinstance(tokens, list | tuple) and all(isinstance(token, str) for token in tokens):
-        trimmed = tuple(token.strip(" ") for token in tokens)
-        if len(set(trimmed)) == len(trimmed) and not any("\0" in token for token in trimmed):
-            return trimmed
+        spelt = tuple(map(spelling, tokens))
+        if len(set(spelt)) == len(spelt) and not any("\0" in token for token in spelt):
+            return spelt
     raise SchemaError(
         f"What stands for a missing value of column {name!r} must be a list of texts.",
         found="Some entries are no texts, or occur twice.",

@@ -71,7 +71,8 @@ def _joined(table: Table, name: str, missing: Sequence[str]) -> str:
                 found=f"Its values are of kind {kind}, which every engine writes differently.",
                 remedy="Turn it into whole numbers or texts, such as the bin of an amount.",
             )
-        parts.append(f"({sql.mapped_value(sql.present(sql.identifier(part), kind, missing), kind, {})})")
+        bare = sql.trimmed(sql.identifier(part)) if kind == "text" else sql.identifier(part)
+        parts.append(f"({sql.mapped_value(sql.present(bare, kind, missing), kind, {})})")
     return f" || {sql.text(SEPARATOR)} || ".join(parts)
 
 

@@ -226,11 +226,12 @@ class Categories:
                 )
         if not values:
             raise SchemaError("A domain of categories must not be empty.", found="It holds no category.")
+        values = tuple(map(cells.spelling, map(str, values)))
         if len(set(values)) < len(values):
             place = 1 + next(i for i, value in enumerate(values) if value in values[:i])
             raise SchemaError(
                 "Categories must differ.",
-                found=f"Category {place} occurs before.",
+                found=f"Category {place} occurs before, but perhaps for spaces around it.",
                 remedy="Remove the repetition.",
             )
         if not isinstance(self.ordered, bool):
@@ -246,7 +247,7 @@ class Categories:
         return len(self.values)
 
     def encode(self, values: pa.Array) -> NDArray[np.int64]:
-        """The position of each value, compared as text; else as a truth value or a whole number.
+        """The position of each value, compared as text in one spelling; else as a truth value or a number.
 
         The same column is `true` in Parquet, `True` in a CSV file of pandas and `TRUE` in one of R, and `5`
         may have become `5.0` on the way.
@@ -254,7 +255,7 @@ class Categories:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        text = cells.as_text(values)
+        text = cells.as_spelled(values)
         null = text.is_null().to_numpy(zero_copy_only=False)
         found = pc.index_in(text, value_set=pa.array(self.values, pa.string()))
         if self._spellings:

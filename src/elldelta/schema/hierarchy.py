@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.box_tree import CutTree
+from elldelta.engines.cells import spelling
 from elldelta.errors import SchemaError
 from elldelta.schema import labels
 from elldelta.schema.domains import UNKNOWN, Categories, Dates, Domain, Integers
@@ -51,6 +52,7 @@ class Hierarchy:
                 found="Some entries are not texts.",
                 remedy="Put every name in quotes.",
             )
+        rows = tuple(tuple(map(spelling, row)) for row in rows)
         problems = structural_problems(rows, range(1, len(rows) + 1))
         if problems:
             raise refusal("A hierarchy contradicts itself.", problems)
@@ -75,6 +77,10 @@ class HierarchyRows:
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[int, ...] = ()
     source: str = "The hierarchy"
+
+    def __post_init__(self) -> None:
+        if all(isinstance(name, str) for row in self.rows for name in row):
+            object.__setattr__(self, "rows", tuple(tuple(map(spelling, row)) for row in self.rows))
 
     @property
     def unit(self) -> str:

@@ -35,6 +35,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
+from elldelta.engines.cells import spelling
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -77,8 +79,8 @@ Scale = Literal["number", "date"]
 
 def missing_tokens(na: Iterable[str] = (), not_na: Iterable[str] = ()) -> tuple[str, ...]:
     """The usual texts for a missing value, with some more and without others."""
-    spared = {token.strip(" ") for token in not_na}
-    tokens = dict.fromkeys((*MISSING_TOKENS, *(token.strip(" ") for token in na)))
+    spared = set(map(spelling, not_na))
+    tokens = dict.fromkeys((*MISSING_TOKENS, *map(spelling, na)))
     return tuple(token for token in tokens if token not in spared)
 
 
@@ -87,7 +89,7 @@ def shows_nothing(text: str, tokens: Sequence[str]) -> bool:
 
     Characters that leave no mark do not make a value of a text that stands for none.
     """
-    seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf").strip()
+    seen = spelling("".join(sign for sign in text if unicodedata.category(sign) != "Cf"))
     return seen in tokens or seen == MISSING
 
 
@@ -180,8 +182,8 @@ class Reading:
 
 def normalized(text: str) -> str:
     """The label with one spelling of dashes, spaces and signs; nothing that could change its meaning."""
-    spaced = "".join(" " if unicodedata.category(mark) == "Zs" else mark for mark in text)
-    return spaced.translate(_DASHES).translate(_SIGNS).strip()
+    spaced = "".join(" " if unicodedata.category(mark) == "Zs" else mark for mark in spelling(text))
+    return spaced.translate(_DASHES).translate(_SIGNS)
 
 
 def read_on(scale: Scale, text: str) -> Reading | None:

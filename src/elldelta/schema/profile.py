@@ -316,7 +316,9 @@ class _Texts:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        texts = texts.cast(pa.string())
+        # Texts that are spelt differently come apart from the engine.
+        alike = pa.table({"text": cells.as_spelled(texts), "n": n}).group_by("text").aggregate([("n", "sum")])
+        texts, n = alike["text"].combine_chunks(), alike["n_sum"].to_numpy()
         is_code = texts.fill_null("")
         is_code = pc.match_substring_regex(is_code, "^ *[+-]?0[0-9]").to_numpy(zero_copy_only=False)
         missing = texts.is_null().to_numpy(zero_copy_only=False)
@@ -326,12 +328,14 @@ class _Texts:
         for token, number in zip(
             texts.filter(pa.array(missing)).to_pylist(), n[missing].tolist(), strict=True
         ):
-            text = (token or "").strip(" ")
-            self.found[text] = self.found.get(text, 0) + number
+            self.found[token or ""] = self.found.get(token or "", 0) + number
         texts, n = texts.filter(pa.array(~missing)), n[~missing]
-        self.n_distinct += len(texts)
-        if self.n_distinct <= self._most_kept:
-            self.kept.update(zip(texts.to_pylist(), n.tolist(), strict=True))
+        if self.n_distinct > self._most_kept or len(texts) > self._most_kept:
+            self.n_distinct += len(texts)
+        else:
+            for text, number in zip(texts.to_pylist(), n.tolist(), strict=True):
+                self.kept[text] = self.kept.get(text, 0) + number
+            self.n_distinct = len(self.kept)
         if len(texts) == 0:
             return
         self.has_leading_zeros |= bool(is_code[~missing].any())
