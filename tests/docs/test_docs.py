@@ -17,6 +17,9 @@ DOCS = ROOT / "docs"
 CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 PAGES = sorted(DOCS.rglob("*.md"))
 
+MOST_WORDS = 50_000
+"""What documentation may have: more than that nobody reads."""
+
 DOTTED_NAME = re.compile(r"\b(?:elldelta|ed)(?:\.[A-Za-z_]\w*)+")
 NAV_PAGE = re.compile(r"^\s*- (?:[^:\n]+: )?(\S+\.md)\s*$", re.MULTILINE)
 SHARED_OPTIONS = {"--help", "-h"}
@@ -131,6 +134,11 @@ def test_pages_load_nothing_from_the_network():
 def test_an_asset_from_the_network_is_noticed(line):
     assert NETWORK_ASSET.search(line)
     assert not NETWORK_ASSET.search("See [the paper](https://example.org/paper.pdf).")
+
+
+def test_the_documentation_stays_as_short_as_somebody_can_read():
+    n_words = {page.relative_to(DOCS).as_posix(): len(page.read_text("utf-8").split()) for page in PAGES}
+    assert sum(n_words.values()) <= MOST_WORDS, sorted(n_words.items(), key=lambda each: -each[1])[:10]
 
 
 def test_the_reference_of_commands_says_what_help_says():

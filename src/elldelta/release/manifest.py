@@ -278,9 +278,10 @@ class Manifest:
             )
         if self.weights is not None:
             sentences.append(
-                f"{self.weights['column']!r} is the mean weight of the {self.weights['per']}, of at least "
-                f"{self.weights['fewest']:,} records together; total weights are rounded to multiples of "
-                f"{self.weights['step']:g}, so that no record's weight is told."
+                f"{self.weights['column']!r} is the mean weight of the class"
+                f"{' and value' if self.weights['per'] == 'value' else ''}, shared with neighbours where "
+                f"there are fewer than {counted(self.weights['fewest'], 'record')}. Total weights are "
+                f"rounded to multiples of {self.weights['step']:,g}, so that no record's weight is told."
             )
         if lost:
             sentences.append(
