@@ -19,10 +19,10 @@ from elldelta.audit.releases import read_release
 from elldelta.audit.targets import find_people
 from elldelta.engines.duckdb import connect
 from elldelta.ledger.publish import release
+from elldelta.ledger.verification import verify
 from elldelta.model.model import estimate
 from elldelta.plan.plan import read_plan, write_plan
 from elldelta.plan.planner import plan
-from elldelta.release.verification import verify
 from elldelta.schema.label_columns import ColumnRules
 from elldelta.schema.schema import Schema
 

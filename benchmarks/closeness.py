@@ -19,9 +19,9 @@ from benchmarks._publishing import publish as publish_one
 from benchmarks._result import Fact
 from elldelta.core.promises import Close, Shown, certify
 from elldelta.ledger.publish import release
+from elldelta.ledger.verification import verify
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
-from elldelta.release.verification import verify
 from elldelta.schema.schema import Schema
 
 QUASI_IDENTIFIERS = ("sex", "race", "marital-status", "age", "education")

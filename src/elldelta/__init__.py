@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from elldelta.ledger.ledger import Ledger as Ledger
     from elldelta.ledger.publish import release as release
     from elldelta.ledger.updates import UpdatePolicy as UpdatePolicy
+    from elldelta.ledger.verification import verify as verify
     from elldelta.model.model import Model as Model
     from elldelta.model.model import estimate as estimate
     from elldelta.model.model import merge_models as merge_models
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import write_plan as write_plan
     from elldelta.plan.planner import plan as plan
     from elldelta.release.release import Release as Release
-    from elldelta.release.verification import verify as verify
     from elldelta.schema.schema import Schema as Schema
     from elldelta.schema.schema_file import read_schema as read_schema
     from elldelta.schema.schema_file import write_schema as write_schema
@@ -97,7 +97,7 @@ _HOMES = {
     "release": "elldelta.ledger.publish",
     "report": "elldelta.audit.result",
     "targets": "elldelta.audit.audit",
-    "verify": "elldelta.release.verification",
+    "verify": "elldelta.ledger.verification",
     "write_model": "elldelta.model.model",
     "write_plan": "elldelta.plan.plan",
     "write_schema": "elldelta.schema.schema_file",

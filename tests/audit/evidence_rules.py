@@ -328,7 +328,7 @@ def _no_ledger(truth, match):
 
 @rule(
     rf"The ledger has {NUMBER} lines with the one that opens it; its chain is intact\. The fullest class can lose (\d+) more "
-    rf"values of 'disease'; {NUMBER} of {NUMBER} classes can lose none\. Last line: (\S+)$"
+    rf"values? of 'disease'; {NUMBER} of {NUMBER} classes can lose none\. Last line: (\S+)$"
 )
 def _ledger(truth, match):
     lines = (truth.folder / "the.ledger").read_text(encoding="utf-8").splitlines()
@@ -344,6 +344,15 @@ def _ledger(truth, match):
     assert int(match[2]) == min(room)
     assert (int(match[3]), int(match[4])) == (sum(n == 0 for n in room), len(room))
     assert match[5] == json.loads(lines[-1]).get("digest", match[5])
+
+
+@rule(rf"{NAME}: It is line {NUMBER} of a ledger, of '(.*?)', which was compared with it\.$")
+def _line(truth, match):
+    lines = (truth.folder / "the.ledger").read_text(encoding="utf-8").splitlines()
+    line = json.loads(lines[int(match[2])])
+    manifest = next(item for path, item in truth.manifests.items() if path.name == match[1])
+    assert (line["sequence"], line["owner"]) == (int(match[2]), match[3])
+    assert line["content_digest"] == manifest.content_digest
 
 
 @rule(rf"{NAME}: The owner's word, which the file cannot show: (.*?)\.$")

@@ -6,9 +6,9 @@ from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_row
 
 from elldelta.audit.audit import audit
 from elldelta.ledger.publish import release
+from elldelta.ledger.verification import verify
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
-from elldelta.release.verification import verify
 from elldelta.schema.schema import Schema
 
 

@@ -30,12 +30,12 @@ from elldelta.engines.spark.engine import connect
 from elldelta.engines.spark.session import MEANING, start_session
 from elldelta.errors import FileError, ParameterError
 from elldelta.ledger.publish import release
+from elldelta.ledger.verification import verify
 from elldelta.model import estimate_by_region
 from elldelta.model.counting import count
 from elldelta.model.model import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
-from elldelta.release.verification import verify
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 pytestmark = needs_java

@@ -1,5 +1,6 @@
 """A release that a ledger admits: every step is done once, and nothing is entered that nobody asked for."""
 
+import json
 import sys
 from collections import Counter
 
@@ -9,12 +10,16 @@ import pytest
 
 import elldelta as ed
 import elldelta.release.release as release_module
+from elldelta.cli.main import execute
 from elldelta.core import ledger_state, promises
+from elldelta.errors import FileError
+from elldelta.files import as_bytes, seal
 from elldelta.ledger import admission
 from elldelta.ledger.chain import LedgerChain
 from elldelta.model import Counts
 from elldelta.plan.classes import Boxes
 from elldelta.release import publishable
+from elldelta.release.manifest import FORMAT_VERSION, KIND, manifest_path
 
 
 def table(n, seed):
@@ -121,3 +126,62 @@ def test_a_plain_release_enters_nothing_that_nobody_asked_for(plan_file, tmp_pat
     unasked = ("release.mapping", "release.quarantine", "ledger.ledger", "ledger.chain", "ledger.updates",
                "model.persons", "core.moving", "core.ledger_state", "core.updates")  # fmt: skip
     assert not entered & {f"elldelta.{name}" for name in unasked}
+
+
+@pytest.fixture(scope="module")
+def alone_file(tmp_path_factory):
+    past = table(10_000, 1)
+    model = ed.estimate(past, ed.Schema.infer(past, ["age", "sex"], "disease"))
+    path = tmp_path_factory.mktemp("alone") / "plan.json"
+    ed.write_plan(ed.plan(model, ell=3, owners=3, records=4000), path)
+    return path
+
+
+class TestWhatMayBeLinked:
+    """A release by itself and one that a ledger admitted are told apart, and a claimed line is looked for."""
+
+    @pytest.fixture
+    def admitted(self, alone_file, tmp_path):
+        ed.release(table(4000, 3), alone_file, to=tmp_path / "a.csv", ledger=ed.Ledger(tmp_path / "l", "A"))
+        return tmp_path / "a.csv"
+
+    def test_without_a_ledger_it_is_safe_by_itself_only(self, alone_file, plan_file, tmp_path):
+        alone = ed.release(table(4000, 3), alone_file, to=tmp_path / "alone.csv")
+        assert (
+            "Certified: safe to publish by itself, and beside others of this plan only where one ledger has "
+            "admitted all of them."
+        ) in alone.manifest.sentences
+        assert ed.verify(tmp_path / "alone.csv", alone_file).beside == alone.manifest.beside
+        assert ed.verify(tmp_path / "alone.csv").beside == ""  # without the plan nobody has certified it
+        two = ed.release(table(4000, 3), plan_file)
+        assert "Certified: safe to publish beside 1 other release of this plan." in two.manifest.sentences
+        with pytest.raises(FileError, match="was not admitted by a ledger"):
+            ed.verify(tmp_path / "alone.csv", alone_file, ledger=tmp_path / "l")
+
+    def test_a_line_is_checked_where_the_ledger_is_given(self, admitted, alone_file, tmp_path):
+        found = ed.verify(admitted, alone_file, ledger=tmp_path / "l")
+        assert "It is line 1 of a ledger, of 'A', which was compared with it." in found.sentences
+        said = (
+            "The manifest says that it is line 1 of a ledger, of 'A'. That was not checked: the ledger would "
+            "show it."
+        )
+        assert said in ed.verify(admitted, alone_file).sentences
+        assert said in ed.verify(admitted).sentences
+
+    @pytest.mark.parametrize(
+        "changes", [{"hash": "sha256:" + "0" * 64}, {"owner": "B"}], ids=lambda changes: next(iter(changes))
+    )
+    def test_a_line_that_is_none_is_no_admission(self, admitted, alone_file, tmp_path, changes, capsys):
+        document = json.loads(manifest_path(admitted).read_text())
+        content = {key: document[key] for key in document.keys() - {"kind", "format", "digest"}}
+        content["ledger"] = {**content["ledger"], **changes}
+        manifest_path(admitted).write_bytes(as_bytes(seal(KIND, FORMAT_VERSION, content)))
+        with pytest.raises(FileError):
+            ed.verify(admitted, alone_file, ledger=tmp_path / "l")
+        asked = ["verify", str(admitted), "--plan", str(alone_file)]
+        assert execute([*asked, "--ledger", str(tmp_path / "l")]) == 2
+        capsys.readouterr()
+        assert execute(asked) == 0  # the release keeps its plan; of the ledger nothing is claimed
+        shown = capsys.readouterr().out
+        assert "That was not checked" in shown
+        assert "by itself, and beside others of this plan only where one ledger" in shown

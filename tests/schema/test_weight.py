@@ -39,7 +39,7 @@ def test_what_a_release_would_refuse_is_said_when_the_schema_is_made():
     with ed.engines.running(None) as engine:
         weight, [note] = propose_weight(engine.open(past), "w")
     assert weight == Weight("w", 1.0, 10)
-    assert "4 of 20 records have no weight above 0" in str(note)
+    assert "no weight above 0 in 4 of 20 records" in str(note)
 
 
 @pytest.mark.parametrize("weights", [[0.0] * 4, ["x"] * 4])

@@ -11,6 +11,7 @@ import datetime as dt
 import os
 import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ from elldelta.files import (
     trusted,
     unseal,
 )
-from elldelta.ledger import verify_ledger
+from elldelta.ledger import check_line, verify_ledger
 from elldelta.pages.printed import as_html, as_pdf
 from elldelta.plan.consistency import check_numbers
 from elldelta.plan.signature import given_plan, signature_path
@@ -136,7 +137,7 @@ def evidence(
     sources = _sources([*files, *map(manifest_path, map(Path, items)), Path(about)])
     read: dict[str, Any] = {"csv_format": csv_format, "engine": engine, "progress": progress}
     opened = [open_published(item, **read) for item in items]
-    parts = _release_parts(items, opened, known, answers["threshold"])
+    parts = _release_parts(items, opened, known, answers["threshold"], has_ledger=ledger is not None)
     reference = known if known.promises_closeness else None
     read |= {"closeness_to": reference, "contained": contained_of(answers["contained"])}
     linked = audit([*published, *items], **read)  # no ell is named: the strictest promise counts
@@ -337,10 +338,15 @@ def _verdict(
 
 
 def _release_parts(
-    paths: Sequence[str | os.PathLike[str]], releases: Sequence[Published], plan: Plan, threshold: float
+    paths: Sequence[str | os.PathLike[str]],
+    releases: Sequence[Published],
+    plan: Plan,
+    threshold: float,
+    *,
+    has_ledger: bool,
 ) -> list[dict[str, Any]]:
     """Verifies releases against their plan; what each says about itself, and what verifying found."""
-    verified = [verify_published(item, plan) for item in releases]
+    verified = [replace(verify_published(item, plan), is_line_checked=has_ledger) for item in releases]
     return [
         {**_release_part(item, path, threshold), **found.to_dict()}
         for item, path, found in zip(releases, paths, verified, strict=True)
@@ -398,6 +404,10 @@ def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Pu
             remedy="Release with the ledger, or name the one that admitted them.",
             parameter="ledger",
         )
+    for item in releases:
+        if item.manifest.ledger is not None:  # others may have a receipt
+            line = item.manifest.ledger
+            check_line(chain, item, line["hash"], line["owner"], plan, f"The ledger {os.fspath(path)}")
     document = chain.to_dict()
     names = ("promises", "promise", "conditions", "classes", "sealed")
     return {**{name: document[name] for name in names}, "lines": chain.n_lines, "head": chain.head}

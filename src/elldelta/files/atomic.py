@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
-from elldelta.errors import FileError, ParameterError
+from elldelta.errors import FileError, ParameterError, counted
 from elldelta.files.temporary import create, give_up, journaled_name, remove_left, staged_name
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def read_whole(file: IO[bytes], path: str | os.PathLike[str], kind: str, most: i
     if is_device or max(len(content), about.st_size) > most:
         raise FileError(
             f"The {kind} {os.fspath(path)} cannot be read.",
-            found="It is a device." if is_device else f"It is larger than {most:,} bytes.",
+            found="It is a device." if is_device else f"It is larger than {counted(most, 'byte')}.",
             remedy=f"Give a {kind} that is a file; none that elldelta has written is so large.",
         )
     return content

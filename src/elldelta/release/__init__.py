@@ -15,7 +15,7 @@ from elldelta.release.content import (
 )
 from elldelta.release.manifest import Manifest, manifest_path, read_manifest, recomputed
 from elldelta.release.published import Located, Published, each_once, locate_all, open_published
-from elldelta.release.verification import Verification, is_cut, verify, verify_published
+from elldelta.release.verification import Verification, is_cut, verify_published
 from elldelta.rooms import make_callable
 
 make_callable(__name__, "elldelta.ledger.publish.release")

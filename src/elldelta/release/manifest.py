@@ -226,6 +226,13 @@ class Manifest:
         return class_labels(self.schema, self.classes)
 
     @property
+    def beside(self) -> str:
+        """What its certificate, without a ledger, allows it to be linked with, as the end of a sentence."""
+        if self.releases > 1:
+            return f"beside {counted(self.releases - 1, 'other release')} of this plan"
+        return "by itself, and beside others of this plan only where one ledger has admitted all of them"
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """What became of the records and what is promised, in words."""
         is_certified = self.plan_kind == "certified"
@@ -263,8 +270,7 @@ class Manifest:
         if self.update is not None and "classes_changed" in self.update:
             sentences += _updated(self.update)
         if is_certified and self.ledger is None:
-            others = f"beside {counted(self.releases - 1, 'other release')} of this plan"
-            sentences.append(f"Certified: safe to publish {others if self.releases > 1 else 'by itself'}.")
+            sentences.append(f"Certified: safe to publish {self.beside}.")
         elif is_certified and self.ledger is not None:
             again = "" if self.update is None else " It may be published again, with the state."
             sentences.append(

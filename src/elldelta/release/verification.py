@@ -15,20 +15,16 @@ from elldelta.core.promises import Shown, certify
 from elldelta.errors import FileError, ParameterError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged
-from elldelta.plan.consistency import check_numbers
-from elldelta.plan.signature import given_plan
 from elldelta.release.content import diversities_by_column
 from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, moved, utility
-from elldelta.release.published import Published, not_as_described, open_published
+from elldelta.release.published import Published, not_as_described
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     from elldelta.core.partition import Partition
-    from elldelta.engines import Engine, Progress
-    from elldelta.files import CsvFormat
     from elldelta.plan.plan import Plan
+    from elldelta.release.manifest import Line
 
 
 NO_PLAN = (
@@ -36,30 +32,6 @@ NO_PLAN = (
     "was not compared with the plan."
 )
 """What is not checked by whoever has no plan."""
-
-
-def verify(
-    item: Any,  # noqa: ANN401 (a file or a Release)
-    plan: Plan | str | os.PathLike[str] | None = None,
-    *,
-    csv_format: CsvFormat | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-) -> Verification:
-    """Re-checks a release as an outsider would: content against manifest, manifest against plan, diversity.
-
-    With a certified plan the certificate itself is checked again, from the published table.
-
-    Raises:
-        FileError: The manifest is missing, or release, manifest and plan do not belong together.
-        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
-    """
-    known = None if plan is None else given_plan(plan, to_use=False)[0]
-    # Reading a certified plan does not compute again how often it refuses; here somebody asks.
-    if known is not None and known is not plan:
-        check_numbers(known)
-    published = open_published(item, csv_format=csv_format, engine=engine, progress=progress)
-    return verify_published(published, known)
 
 
 @dataclass(frozen=True)
@@ -75,6 +47,9 @@ class Verification:
         k: The fewest records of a class.
         plan_digest: The plan that it follows.
         is_certified: Whether its certificate was checked, and holds.
+        beside: What it may be linked with, as the end of a sentence; empty without a certificate.
+        line: The ledger's line that the manifest names, if it names one.
+        is_line_checked: Whether that line was found in the ledger and compared with the release.
         claimed: What the manifest says and neither release nor plan can show: the owner's word.
         unchecked: What else could not be checked, in words.
         closeness: How far its classes are from the references, if that was promised and checked.
@@ -88,6 +63,9 @@ class Verification:
     k: int | None
     plan_digest: str
     is_certified: bool
+    beside: str = ""
+    line: Line | None = None
+    is_line_checked: bool = False
     claimed: Mapping[str, Any] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
     closeness: Mapping[str, Any] | None = None
@@ -102,8 +80,18 @@ class Verification:
         )
         return (
             *([f"The owner's word, which the file cannot show: {claims}."] if claims else []),
+            *self._line_in_words,
             *self.unchecked,
         )
+
+    @property
+    def _line_in_words(self) -> list[str]:
+        if self.line is None:
+            return []
+        which = f"line {self.line['sequence']:,} of a ledger, of {self.line['owner']!r}"
+        if self.is_line_checked:
+            return [f"It is {which}, which was compared with it."]
+        return [f"The manifest says that it is {which}. That was not checked: the ledger would show it."]
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
@@ -158,7 +146,9 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
         realised,
         k,
         manifest.plan_digest,
-        is_certified=plan is not None and plan.is_certified,
+        is_certified=(is_certified := plan is not None and plan.is_certified),
+        beside=manifest.beside if is_certified else "",
+        line=manifest.ledger,
         claimed=_claimed(manifest),
         unchecked=published.unchecked if plan is not None else (*published.unchecked, NO_PLAN),
         closeness=manifest.closeness if plan is not None else None,

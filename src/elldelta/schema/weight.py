@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from elldelta.engines import sql
-from elldelta.errors import DataError, Note, SchemaError
+from elldelta.errors import DataError, Note, SchemaError, counted
 from elldelta.files import fields_of
 from elldelta.schema.column import check_name
 
@@ -75,7 +75,7 @@ class Weight:
         if found:
             raise DataError(
                 f"Column {self.name!r} holds weights that cannot be used.",
-                found=f"{', '.join(found)}; of {n_read:,} records. A weight is above 0 and at most "
+                found=f"{', '.join(found)}; of {counted(n_read, 'record')}. A weight is above 0 and at most "
                 f"{self.largest:g}, which the schema says is the largest.",
                 remedy="Correct them, leave these records out, trim large weights, or ask for a plan whose "
                 "schema allows larger ones.",
@@ -101,7 +101,7 @@ def propose_weight(table: Table, name: str | None) -> tuple[Weight | None, tuple
     if not n_usable:
         raise DataError(
             f"Column {name!r} holds no weight.",
-            found=f"None of {int(row['n']):,} records has a number above 0 there.",
+            found=f"None of {counted(int(row['n']), 'record')} has a number above 0 there.",
             remedy="Name the column that says how many people a record stands for.",
         )
     largest = _round_up(float(row["high"]))
@@ -109,7 +109,8 @@ def propose_weight(table: Table, name: str | None) -> tuple[Weight | None, tuple
     fewest = max(FEWEST, int(_round_up(_SMALLEST_MEAN * ratio)))
     n_wrong = int(row["n"]) - n_usable
     note = Note(
-        f"{name}: {n_wrong:,} of {int(row['n']):,} records have no weight above 0. A release refuses such.",
+        f"{name}: no weight above 0 in {n_wrong:,} of {counted(int(row['n']), 'record')}. A release "
+        "refuses such.",
         "Correct them, or leave these records out.",
     )
     return Weight(name, largest, fewest), (note,) if n_wrong else ()

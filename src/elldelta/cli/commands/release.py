@@ -262,13 +262,18 @@ def _verify(
     ],
     plan: Annotated[Path | None, Doc("The plan it claims to follow.")] = None,
     *,
+    ledger: Annotated[
+        Path | None,
+        Doc("The ledger that admitted it: compare its line with the release.", panel="Ledger"),
+    ] = None,
     tables: options.EngineOptions,
     json: options.Json = False,
 ) -> None:
     """Check releases from their files: columns, content, order, manifest, diversity, plan."""
+    from elldelta.ledger.verification import verify
     from elldelta.plan.consistency import check_numbers
     from elldelta.plan.signature import given_plan
-    from elldelta.release import each_once, verify
+    from elldelta.release import each_once
 
     known = None if plan is None else check_numbers(given_plan(plan, to_use=False)[0], f"The plan {plan}")
     files = each_once(releases)
@@ -277,7 +282,7 @@ def _verify(
     with tables.reading("Reading") as read:
         for file in files:
             try:
-                found = verify(file, known, **read)
+                found = verify(file, known, ledger=ledger, **read)
             except ElldeltaError as failure:
                 failures.append(failure)
                 checked.append({"release": str(file), **output.error_as_dict(failure)})
@@ -314,5 +319,5 @@ def _words(found: dict[str, Any], plan: Path | None) -> Iterator[str]:
     if plan is not None:
         yield "It follows the plan you gave."
     if found["certified"]:
-        yield "Its certificate holds."
+        yield f"Its certificate holds: safe to publish {found['beside']}."
     yield from found["sentences"]
