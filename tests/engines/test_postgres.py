@@ -102,8 +102,8 @@ def test_texts_of_all_types_are_texts(engine, run_sql):
         "INSERT INTO t VALUES (1, 'ab', ' ab ', 'Ok', '00000000-0000-0000-0000-00000000000A', 'x'), "
         "(1, 'ab   ', '', 'sad', NULL, NULL), (1, NULL, NULL, NULL, NULL, 'X')",
     )
-    assert value_counts(engine, "t", Categories(("ab", "ab   ")), "p") == {0: 2, 2: 1}
-    assert value_counts(engine, "t", Categories((" ab ", "ab", "")), "v") == {0: 1, 2: 1, 3: 1}
+    assert value_counts(engine, "t", Categories(("ab", "b")), "p") == {0: 2, 2: 1}
+    assert value_counts(engine, "t", Categories(("b", "ab", "")), "v") == {1: 1, 2: 1, 3: 1}
     assert value_counts(engine, "t", Categories(("ok", "Ok", "sad")), "e") == {1: 1, 2: 1, 3: 1}
     uuid = "00000000-0000-0000-0000-00000000000a"
     assert value_counts(engine, "t", Categories((uuid,)), "u") == {0: 1, 1: 2}
