@@ -31,6 +31,8 @@ READERS = {
     "schema.toml": ["estimate past.csv --schema schema.toml -o out/model.parquet"],
     "several.toml": ["audit alone.csv --columns several.toml --ell 2"],
     "model.parquet": ["plan model.parquet --ell 3 --releases 2 --records 700 -o out/plan.json"],
+    "regions/regions.json": ["plan regions --ell 3 --releases 2 --records 700 -o out/plan.json"],
+    "regions/0.parquet": ["plan regions --ell 3 --releases 2 --records 700 -o out/plan.json"],
     "noise.parquet": ["model merge model.parquet noise.parquet -o out/model.parquet"],
     "plan.json": ["release owner_a.csv --plan plan.json -o out/release.csv", "compose plan.json"],
     "closeness.json": ["release owner_a.csv --plan closeness.json -o out/release.csv"],
@@ -74,6 +76,7 @@ def files(tmp_path_factory):
     shutil.copy(folder / "release.csv", folder / "alone.csv")
     with contextlib.chdir(folder):
         say("evidence --plan plan.json --form about.toml")
+        say("estimate past.csv --schema schema.toml --by gender -o regions")
     return folder
 
 
@@ -139,7 +142,7 @@ def attempt(files, commands, name, damaged):
     """What the commands that read a file make of another content."""
     (files / "out").mkdir(exist_ok=True)
     place = files / name
-    before = {path.name: path.read_bytes() for path in files.iterdir() if path.is_file()}
+    before = {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
     place.write_bytes(damaged)
     found = None
     for command in READERS[name]:
@@ -147,8 +150,8 @@ def attempt(files, commands, name, damaged):
         found = found or complaint(commands.run(command), files)
     shutil.rmtree(files / "out", ignore_errors=True)
     for other, content in before.items():
-        if not (files / other).exists() or (files / other).read_bytes() != content:
-            (files / other).write_bytes(content)
+        if not other.exists() or other.read_bytes() != content:
+            other.write_bytes(content)
     return found
 
 
