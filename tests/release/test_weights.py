@@ -11,6 +11,8 @@ from tests.coins import COINS
 from tests.oracles import weights as oracle
 
 import elldelta as ed
+from elldelta.agency.registration import registration_of, validate_registration
+from elldelta.audit.audit import MEAN_WEIGHTS
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import as_bytes, seal
 from elldelta.ledger import UpdatePolicy
@@ -90,6 +92,7 @@ def test_where_weights_would_tell_of_values_all_rows_of_a_class_share_one(wish):
     plan, table = planned(**wish), drawn(2)
     made = ed.release(table, plan)
     assert made.manifest.weights["per"] == "class"
+    assert MEAN_WEIGHTS not in ed.audit([made], ell=2).assumptions
     expected = expected_means(table, plan, values=False)
     cells = labels_of(made.table, plan).tolist()
     assert made.table.w.tolist() == pytest.approx([float(expected[cell, 0]) for cell in cells], rel=1e-12)
@@ -113,7 +116,9 @@ def test_the_order_of_the_records_and_the_engine_leave_the_file_as_it_is(plan, t
         ed.release(records, plan, to=tmp_path / f"{place}{name}")
     assert (tmp_path / f"0{name}").read_bytes() == (tmp_path / f"1{name}").read_bytes()
     assert ed.verify(tmp_path / f"0{name}", plan).is_certified
-    assert ed.audit([tmp_path / f"0{name}"]).holds
+    audit = ed.audit([tmp_path / f"0{name}"])
+    assert audit.holds
+    assert MEAN_WEIGHTS in audit.assumptions
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])
@@ -235,8 +240,10 @@ def test_persons_and_tables_that_are_published_again_have_no_weights(plan, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_a_ledger_admits_weighted_releases_as_others(plan, tmp_path):
+def test_an_agency_and_a_ledger_admit_weighted_releases_as_others(plan, tmp_path):
     path = tmp_path / "r.csv"
     made = ed.release(drawn(2), plan, to=path, ledger=ed.Ledger(tmp_path / "l", "a"))
     assert ed.verify(path, plan).is_certified
+    registered = validate_registration(plan, registration_of(path, plan), owner="a")
+    assert registered.content_digest == made.manifest.content_digest
     assert any("the mean weight of the class and value" in words for words in made.manifest.sentences)

@@ -60,6 +60,10 @@ MOVED_CLASSES = Assumption(
     "classes, because classes that moved differently can be subtracted from each other.",
     Topic.MOVED_CLASSES,
 )
+MEAN_WEIGHTS = Assumption(
+    "Releases show mean weights of values. They rule no value out; but whoever knows what somebody weighs in "
+    "the survey may find one value likelier than its share."
+)
 
 
 def audit(
@@ -445,6 +449,8 @@ def _with_warnings(overlay: Overlay, found: Sequence[Located], limit: ClosenessL
     warnings = []
     if len(found) > 1 and any(each.moving for each in manifests):
         warnings.append(MOVED_CLASSES)
+    if any(each.weights is not None and each.weights["per"] == "value" for each in manifests):
+        warnings.append(MEAN_WEIGHTS)
     if limits and limit is None:
         promised = ", ".join(f"{each:g}" for each in limits)
         words = (
