@@ -105,23 +105,22 @@ def joined_tree(nodes: Sequence[Cut | Area], attribute: int, trees: Sequence[Box
     return BoxTree(np.concatenate(attributes), np.concatenate(places), trees[0].sizes)
 
 
-def stacked(tables: Sequence[MassTable]) -> MassTable:
-    """Tables below each other; sparse if one of them is."""
-    dense = [table for table in tables if not isinstance(table, SparseRows)]
-    if len(dense) == len(tables):
-        return frozen(np.concatenate(dense))
-    sparse = [table if isinstance(table, SparseRows) else _as_sparse(table) for table in tables]
-    ends = np.cumsum([0, *(table.cells.size for table in sparse)])
-    offsets = [table.offsets[:-1] + start for table, start in zip(sparse, ends[:-1], strict=True)]
+def stacked(tables: Sequence[SparseRows]) -> SparseRows:
+    """Tables below each other."""
+    ends = np.cumsum([0, *(table.cells.size for table in tables)])
+    offsets = [table.offsets[:-1] + start for table, start in zip(tables, ends[:-1], strict=True)]
     return SparseRows(
         frozen(np.concatenate([*offsets, ends[-1:]]), np.int64),
-        frozen(np.concatenate([table.values for table in sparse]), np.int32),
-        frozen(np.concatenate([table.cells for table in sparse])),
-        (sum(table.shape[0] for table in sparse), sparse[0].shape[1]),
+        frozen(np.concatenate([table.values for table in tables]), np.int32),
+        frozen(np.concatenate([table.cells for table in tables])),
+        (sum(table.shape[0] for table in tables), tables[0].shape[1]),
     )
 
 
-def _as_sparse(table: NDArray[np.int64]) -> SparseRows:
+def as_sparse(table: MassTable) -> SparseRows:
+    """A table with its cells above zero alone."""
+    if isinstance(table, SparseRows):
+        return table
     rows, values = np.nonzero(table)
     offsets = np.searchsorted(rows, np.arange(len(table) + 1))
     return SparseRows(

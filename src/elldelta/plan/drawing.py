@@ -9,7 +9,7 @@ import numpy as np
 
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.boxes import boxes, position_weights
-from elldelta.core.like_values import one_of_each
+from elldelta.core.like_values import largest_of_each, one_of_each
 from elldelta.core.movers import CommonWitnesses, common_boxes, common_witnesses
 from elldelta.core.witnesses import Witnesses
 from elldelta.engines.task import part
@@ -18,10 +18,12 @@ from elldelta.plan.classes import Boxes, lengths_of
 from elldelta.plan.movers import range_numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from elldelta.core.box_tree import BoxTree
-    from elldelta.core.generalize.bounds import Bounds, SharpBound
+    from elldelta.core.generalize.bounds import BoundResult, Bounds, SharpBound
     from elldelta.core.partition import Partition
     from elldelta.engines import Progress
     from elldelta.model import Model
@@ -42,6 +44,25 @@ class Drawn:
     tree: BoxTree
     past: JointDistribution
     common: tuple[CommonWitnesses, ...] | None = None
+
+    def evaluated(
+        self, bounds: Bounds, groups: NDArray[np.int64] | None
+    ) -> Iterator[tuple[JointDistribution, BoundResult]]:
+        """For every sensitive column what counts of the past records, and what the classes promise.
+
+        Args:
+            bounds: What they promise by.
+            groups: The group of every value, where values of one group count as one.
+        """
+        shown = self.past
+        if groups is not None and self.common is None:
+            shown = largest_of_each(shown, groups)
+        for index, bound in enumerate(bounds):
+            masses = shown.for_column(index)
+            if self.common is None:
+                yield masses, bound.evaluate(masses)
+            else:
+                yield masses, self.common[index].evaluate(masses, bound)
 
 
 @dataclass(frozen=True, eq=False)

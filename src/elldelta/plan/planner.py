@@ -10,7 +10,7 @@ import numpy as np
 from elldelta.core.distribution import RELATIVE_TOLERANCE, ladder
 from elldelta.core.generalize.bounds import SharpBound, fewest_records, refuse_if_impossible
 from elldelta.core.generalize.boxes import EFFORT
-from elldelta.core.like_values import largest_of_each, one_of_each
+from elldelta.core.like_values import one_of_each
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
@@ -245,7 +245,7 @@ class Planner:
             for _ in range(TRIES):
                 bounds = self._bounds(n_records, share, planned_for)
                 try:
-                    drawn = self.drawn(bounds)
+                    drawn = self.drawn(bounds, n_records)
                 except RefusedError as refusal:
                     is_first = share == 1.0 and planned_for == n_records
                     raise refusal if is_first else self._model_too_small() from None
@@ -258,18 +258,13 @@ class Planner:
 
     def _promised(self, n_records: int, drawn: Drawn) -> tuple[Plan | None, float]:
         """The plan with given classes, if they keep what is allowed, and by what factor they exceed it."""
-        shown, columns, excess = drawn.past, [], 0.0
-        if self._groups is not None and drawn.common is None:
-            shown = largest_of_each(shown, self._groups)
-        for index, bound in enumerate(self._bounds(n_records)):
-            masses, past = shown.for_column(index), drawn.past.for_column(index)
-            common = None if drawn.common is None else drawn.common[index]
-            result = bound.evaluate(masses) if common is None else common.evaluate(masses, bound)
-            column, factor = self._column_promised(index, n_records, masses, past, result)
+        columns, excess = [], 0.0
+        for index, found in enumerate(drawn.evaluated(self._bounds(n_records), self._groups)):
+            past = drawn.past.for_column(index)
+            column, factor = self._column_promised(index, n_records, past, *found)
             excess += factor
             columns += [] if column is None else [column]
-        is_kept = len(columns) == self.n_columns
-        if not is_kept:
+        if len(columns) < self.n_columns:
             return None, excess
         return self._finished(self.wish.kind, n_records, Boxes(drawn.tree), columns), excess
 
@@ -277,8 +272,8 @@ class Planner:
         self,
         index: int,
         n_records: int,
-        masses: JointDistribution,
         past: JointDistribution,
+        masses: JointDistribution,
         result: BoundResult,
     ) -> tuple[ColumnPlan | None, float]:
         """The same of one sensitive column, of which classes promise a result."""
@@ -346,13 +341,19 @@ class Planner:
             for index, column in enumerate(self.wishes)
         )
 
-    def drawn(self, bounds: Bounds) -> Drawn:
-        """Classes that keep bounds: drawn from the model at once, or region by region."""
+    def drawn(self, bounds: Bounds, n_records: int) -> Drawn:
+        """Classes that keep bounds: drawn from the model at once, or region by region.
+
+        Args:
+            bounds: What classes are drawn for.
+            n_records: The records that they make their promise for.
+        """
         drawing = Drawing(
             bounds, self.past.total, self._groups, self.movers, self.seen, self.fewest_past, self.effort
         )
         if isinstance(self.model, RegionalModel):
-            return draw_by_region(self.model, drawing, self.workers, self.progress)
+            promised = self._bounds(n_records)
+            return draw_by_region(self.model, drawing, promised, self.workers, self.progress)
         (model,) = self.model.models()
         return drawing.draw(model, self.progress)
 

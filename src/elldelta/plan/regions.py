@@ -6,16 +6,16 @@ any other plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.distribution import JointDistribution, frozen
+from elldelta.core.distribution import JointDistribution, frozen, kept_cells
 from elldelta.core.generalize.bounds import keeps, refuse_if_impossible
 from elldelta.core.movers import CommonWitnesses
 from elldelta.core.partition import Partition
-from elldelta.core.regions import Area, joined_tree, stacked, upper_cuts
+from elldelta.core.regions import Area, as_sparse, joined_tree, stacked, upper_cuts
 from elldelta.core.witnesses import Witnesses
 from elldelta.engines.workers import HERE
 from elldelta.errors import ParameterError, RefusedError
@@ -25,6 +25,9 @@ from elldelta.plan.drawing import Drawn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
+    from elldelta.core.generalize.bounds import Bounds
     from elldelta.core.regions import Cut
     from elldelta.engines import Progress
     from elldelta.engines.workers import Workers
@@ -78,18 +81,30 @@ def late_hierarchies() -> ParameterError:
 
 
 def draw_by_region(
-    model: RegionalModel, drawing: Drawing, workers: Workers, progress: Progress | None = None
+    model: RegionalModel,
+    drawing: Drawing,
+    promised: Bounds,
+    workers: Workers,
+    progress: Progress | None = None,
 ) -> Drawn:
     """Draws the classes of every region and joins them; the same wherever regions are drawn.
+
+    Args:
+        model: The model.
+        drawing: How classes are drawn.
+        promised: By what the plan is going to promise. Of closeness it needs all past records by class and
+            value; otherwise those that a class can rely on.
+        workers: Where regions are drawn.
+        progress: Is told how far the work is.
 
     Raises:
         RefusedError: Not even a single class of everybody keeps the bounds; says what would.
     """
     nodes = separated(model, drawing)
     areas = tuple(node for node in nodes if isinstance(node, Area))
-    found = list(workers.run(_DrawArea(model, drawing, areas), len(areas), progress))
+    found = list(workers.run(_DrawArea(model, drawing, promised, areas), len(areas), progress))
     tree = joined_tree(nodes, model.place, [drawn.tree for drawn in found])
-    table = stacked([drawn.past.mass for drawn in found])
+    table = stacked([as_sparse(drawn.past.mass) for drawn in found])
     past = JointDistribution(table, drawing.total, slices=model.schema.value_slices)
     return Drawn(tree, past, _joined_witnesses([drawn.common or () for drawn in found]) or None)
 
@@ -122,6 +137,7 @@ class _DrawArea:
 
     model: RegionalModel
     drawing: Drawing
+    promised: Bounds
     areas: tuple[Area, ...]
 
     def __call__(self, number: int, progress: Progress | None = None) -> Drawn:
@@ -129,7 +145,41 @@ class _DrawArea:
         models = [self.model.model_of(region) for region in regions]
         counts = models[0].counts if len(models) == 1 else merge_counts(model.counts for model in models)
         share = counts.n_records / self.drawing.total
-        return self.drawing.for_share(share).draw(Model(counts), progress)
+        drawn = self.drawing.for_share(share).draw(Model(counts), progress)
+        if any(bound.closeness is not None for bound in self.promised):
+            return drawn
+        return replace(drawn, past=frequent_values(drawn, self.promised, self.drawing.groups))
+
+
+def frequent_values(drawn: Drawn, bounds: Bounds, groups: NDArray[np.int64] | None) -> JointDistribution:
+    """The past records by class and value, without values that are too rare for a class to rely on.
+
+    Witnesses are the most frequent values. Twice as many are kept, so that the same are found in the end. A
+    plan tells of nothing else, and all regions together would be nearly as large as their models.
+
+    Args:
+        drawn: Classes, and what they were drawn from.
+        bounds: What they promise by.
+        groups: The group of every value, where values of one group count as one.
+    """
+    past, n_values = drawn.past, drawn.past.n_values
+    table, kept = as_sparse(past.mass), []
+    for values, bound, (masses, result) in zip(
+        past.slices, bounds, drawn.evaluated(bounds, groups), strict=True
+    ):
+        witnesses = result.witnesses
+        classes, of_class = witnesses.classes, witnesses.values
+        if drawn.common is None:
+            cells = as_sparse(bound.counted(masses).mass)
+            rows = np.repeat(np.arange(len(witnesses)), np.diff(cells.offsets))
+            order = np.lexsort((cells.values, -cells.cells, rows))
+            rank = np.arange(order.size) - cells.offsets[rows[order]]
+            order = order[rank < 2 * witnesses.counts[rows[order]]]
+            classes, of_class = rows[order], cells.values[order]
+        kept.append(classes * n_values + of_class + values.start)
+    keys = np.repeat(np.arange(table.shape[0]), np.diff(table.offsets)) * n_values + table.values
+    keeps = np.isin(keys, np.concatenate(kept))
+    return JointDistribution(kept_cells(table, keeps), past.total, slices=past.slices)
 
 
 def _joined_witnesses(each: Sequence[tuple[CommonWitnesses, ...]]) -> tuple[CommonWitnesses, ...]:
