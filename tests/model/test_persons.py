@@ -14,8 +14,8 @@ from elldelta.agency.registration import Registration, registration_of, validate
 from elldelta.engines.duckdb import connect
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, seal
-from elldelta.model import count, count_persons
-from elldelta.release.manifest import KIND, manifest_path, read_manifest
+from elldelta.model import count, count_persons, rounding
+from elldelta.release.manifest import FORMAT_VERSION, KIND, manifest_path, read_manifest
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 DISEASES = ("flu", "hiv", "cold", "gout", "acne", "mumps")
@@ -189,3 +189,54 @@ def test_a_check_counts_persons_and_warns_without():
     assert found.records == 5  # flu and hiv of the first, hiv of the second, one value of each other one
     with pytest.raises(ParameterError):
         ed.check(table, ["sex"], "disease", person="sex")
+
+
+class TestIndependentRecords:
+    """A probabilistic plan needs independent records, and those of one person are not.
+
+    Everybody has ten of twenty values, the first ten or the others. A table of 60 records holds six people. A
+    class of all of them shows eleven values unless all six are of one kind: it fails once in 32 tables.
+    """
+
+    @staticmethod
+    def table(kinds):
+        who = np.repeat(np.arange(len(kinds)), 10)
+        values = (np.arange(10) + 10 * np.asarray(kinds)[:, np.newaxis]).ravel()
+        return pd.DataFrame({"who": who, "sex": "F", "value": [f"v{value:02}" for value in values]})
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def past(cls):
+        return cls.table([0, 1] * 300)
+
+    @pytest.mark.parametrize("kind", ["probabilistic", "paper"])
+    def test_no_such_plan_is_made_where_persons_have_several_values(self, past, kind, tmp_path):
+        schema = ed.Schema.infer(past, ["sex"], "value")
+        wish = {"ell": 11, "releases": 1, "records": 600, "kind": kind, "delta": 0.001}
+        assert ed.plan(ed.estimate(past, schema), **wish).failure_upper < 1 / 32  # what 60 draws would do
+        model = ed.estimate(past, schema, person="who")
+        ed.write_model(model, tmp_path / "past.parquet")
+        merged = ed.merge_models([ed.estimate(past, schema), model])
+        rounded = rounding.rounded(model, np.random.default_rng(1))
+        for known in (model, ed.read_model(tmp_path / "past.parquet"), merged, rounded):
+            with pytest.raises(RefusedError, match="not made from persons with several values"):
+                ed.plan(known, **wish)
+        once = ed.estimate(past.drop_duplicates("who"), schema, person="who")
+        assert ed.plan(once, **(wish | {"ell": 2})).kind == kind
+        assert ed.plan(model, **(wish | {"kind": "certified"})).is_certified
+
+    def test_no_release_of_such_a_plan_counts_persons(self, past, tmp_path):
+        schema = ed.Schema.infer(past, ["sex"], "value")
+        wish = {"ell": 11, "releases": 1, "records": 60, "kind": "probabilistic", "delta": 0.001}
+        plan = ed.plan(ed.estimate(past, schema), **wish)
+        assert plan.failure_upper < 1 / 32
+        with pytest.raises(ParameterError, match="under certified plans only"):
+            ed.release(self.table([0, 1, 0, 1, 1, 0]), plan, person="who")
+        path = tmp_path / "release.csv"
+        ed.release(self.table([0, 1, 0, 1, 1, 0]), plan, to=path)
+        document = json.loads(manifest_path(path).read_text())
+        content = {key: document[key] for key in document.keys() - {"kind", "format", "digest"}}
+        content["persons"] = {"persons": 6, "records_repeated": 0, "persons_per_class": 6}
+        manifest_path(path).write_bytes(as_bytes(seal(KIND, FORMAT_VERSION, content)))
+        with pytest.raises(FileError, match="It counts persons"):
+            ed.verify(path, plan)

@@ -48,6 +48,7 @@ class Accounting:
         nulls: Missing values per column, for columns whose policy is not "category".
         unknown: Values outside the domain, per column.
         n_repeated: Records that say of a person what another one says already, where persons are counted.
+        n_further: Records that take part beside another one of their person, with another value.
     """
 
     n_read: int
@@ -57,6 +58,7 @@ class Accounting:
     nulls: Mapping[str, int] = field(default_factory=dict)
     unknown: Mapping[str, int] = field(default_factory=dict)
     n_repeated: int = 0
+    n_further: int = 0
 
     def __post_init__(self) -> None:
         for name in ("nulls", "unknown"):
@@ -84,6 +86,7 @@ class Accounting:
             _added(self.nulls, other.nulls),
             _added(self.unknown, other.unknown),
             self.n_repeated + other.n_repeated,
+            self.n_further + other.n_further,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -106,7 +106,8 @@ def _with_persons(counts: Counts, homes: NDArray[np.int64], persons: NDArray[np.
     by_rank = np.zeros(counts.n_combinations, dtype=np.int64)
     by_rank[np.searchsorted(counts.ranks, homes)] = persons
     by_rank.setflags(write=False)
-    return replace(counts, persons=by_rank)
+    n_further = counts.accounting.n_counted - int(persons.sum())
+    return replace(counts, persons=by_rank, accounting=replace(counts.accounting, n_further=n_further))
 
 
 def _check_same_records(

@@ -35,7 +35,8 @@ def rounded(model: Model, random: np.random.Generator) -> Model:
             counts.ranks[counts.rows][kept],
             counts.values[kept],
             n[kept],
-            Accounting(total, total),
+            # Only whether somebody has several values, not how many have.
+            Accounting(total, total, n_further=min(1, model.accounting.n_further)),
         )
     )
 

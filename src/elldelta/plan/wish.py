@@ -463,6 +463,24 @@ def check_noisy(wish: Wish) -> None:
         )
 
 
+def check_independent(wish: Wish, n_further: int) -> None:
+    """What cannot be made from persons with several values: whatever relies on independent records.
+
+    Values of one person come together: 100 records of 5 persons are 5 draws, and show fewer values than 100
+    draws would. One record of each person is a draw from another distribution than that of all values.
+
+    Args:
+        wish: The wish.
+        n_further: Records of the model beside another one of their person.
+    """
+    if n_further and not wish.is_certified:
+        raise RefusedError(
+            f"A {wish.kind} plan is not made from persons with several values.",
+            found="Its promise would rest on independent records, and records of one person are not.",
+            remedy="Ask for a certified plan, or estimate from a table with one record of every person.",
+        )
+
+
 def checked_by(promise: Wish | Plan) -> CheckedBy:
     """Who makes sure that the releases of a plan leave enough values."""
     if not promise.is_certified:

@@ -124,6 +124,14 @@ class ReleaseRequest:
         check_choice(self.plan, leave_out=self.leave_out, has_coins=self.coins is not None)
         if self.person is not None:
             check_person(self.person, self.plan.schema.columns)
+            if not self.plan.is_certified:
+                raise ParameterError(
+                    "Persons are counted under certified plans only.",
+                    found=f"The plan is {self.plan.kind}: its promise rests on independent records, and "
+                    "records of one person are not.",
+                    remedy="Ask for a certified plan, or release a table with one record of every person.",
+                    parameter="person",
+                )
             if self.plan.schema.weight is not None:
                 raise ParameterError(
                     "Where persons are counted, no weights are shown.",

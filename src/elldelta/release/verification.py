@@ -224,6 +224,8 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
         ),
         "It leaves classes out, which releases of this plan never do.": manifest.leave_out
         and not (plan.is_certified and plan.moving is None),
+        "It counts persons, which releases of this plan never do.": manifest.persons is not None
+        and not plan.is_certified,
         f"Its manifest and the plan disagree on {', '.join(other)}.": bool(other),
     }
     found = next((problem for problem, is_so in problems.items() if is_so), None)
