@@ -148,9 +148,9 @@ def test_ranks_fall_and_ties_are_broken_by_index(kind):
         for most in (1, 3, 1000):  # mostly zeros, many ties, few ties
             cells = rng.integers(0, most + 1, n_cells).astype(kind)
             order = np.arange(n_cells, dtype=np.int32)
-            rank(cells, order)
+            rank(cells, order, 0.0)
             assert order.tolist() == np.argsort(-cells, kind="stable").tolist()
-            rank(cells, order)  # an order that holds already is kept
+            rank(cells, order, 0.0)  # an order that holds already is kept
             assert order.tolist() == np.argsort(-cells, kind="stable").tolist()
 
 

@@ -157,7 +157,7 @@ def linkage_failures(
                         for group in range(n_groups):
                             cell = cells[first_cell[group] + tuples[i, group], value]
                             scores[value] = min(scores[value], n_records[group] * cell)
-            rank(scores, order)
+            rank(scores, order, 0.0)
             for group in range(n_groups):
                 row = cells[first_cell[group] + tuples[i, group]]
                 missing_chances(row, order[:n_possible], 1.0, n_records[group], missing[group])

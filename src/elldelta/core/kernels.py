@@ -6,10 +6,15 @@ print a formula must not wait for it.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
+import pkgutil
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import overload
 
 if TYPE_CHECKING:
@@ -28,17 +33,64 @@ FEW_CELLS = 32
 """So few values of a group are sorted; of more, all values are looked at in their order."""
 
 
-def compiled(function: Function) -> Function:
-    """Compiles on first use and keeps the machine code on disk, where a folder can be written at all.
+SOURCES = (
+    "distribution.py",
+    "kernels.py",
+    "accountant_kernels.py",
+    "closeness_kernels.py",
+    "occupancy_kernels.py",
+    "generalize/boxes_kernels.py",
+    "generalize/cuts_kernels.py",
+    "generalize/failure_kernels.py",
+)
+"""What compiled functions are made from: all of them, and the types of what they take."""
 
-    What is kept names the types of the arguments by their module, and the function by its line. When such a
-    type moves to another module, the functions that take it must move to other lines, or what an earlier
-    version has kept cannot be read.
+
+@functools.cache
+def sources_digest() -> str:
+    """Tells whether machine code that was kept is still that of the sources."""
+    digest = hashlib.sha256()
+    for name in SOURCES:
+        digest.update(pkgutil.get_data("elldelta.core", name) or b"")
+    return digest.hexdigest()
+
+
+class _KeptCode(IndexDataCacheFile):
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call, no-any-return]
+        except (ImportError, AttributeError):  # it names types of an earlier version that are gone
+            return {}
+
+
+class _Cache(FunctionCache):
+    """Machine code on disk, until one of the sources changes.
+
+    The compiler's own cache looks at the file of a function, not at those of the functions that it calls and
+    whose code it holds as well: after an upgrade it would run what the earlier version has compiled.
     """
-    try:
-        return numba.njit(cache=True, nogil=True)(function)  # type: ignore[return-value]
-    except RuntimeError:  # no writable place for the cache
-        return numba.njit(nogil=True)(function)  # type: ignore[return-value]
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        place = self._cache_path, self._impl.filename_base
+        self._cache_file = _KeptCode(*place, sources_digest())  # type: ignore[no-untyped-call]
+
+
+def compiled(function: Function) -> Function:
+    """Compiles on first use and keeps the machine code on disk, where a folder can be written at all."""
+    made: Any = numba.njit(nogil=True)(function)
+    with contextlib.suppress(RuntimeError):  # no writable place for the cache
+        made._cache = _Cache(function)
+    return made  # type: ignore[no-any-return]
+
+
+def inner(function: Function) -> Function:
+    """Written into each function that calls it, before that is compiled.
+
+    For what is short, or called from one place: a function compiled by itself is compiled once more with each
+    that calls it, directly or not, and to hand over a tuple of arrays is more code than most functions have.
+    """
+    return numba.njit(inline="always", nogil=True)(function)  # type: ignore[return-value]
 
 
 def add_row(table: MassTable, row: int, sums: NDArray[Any], line: int) -> None:

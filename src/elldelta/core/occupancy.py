@@ -106,7 +106,7 @@ def class_failures_upper(
     poisson = poisson_rates(0.0 if checked_by == "ledger" else n_records)
     if n_classes > FEW_CLASSES and len(poisson):
         # Any lambda is valid, so the one that is best for a sample of the classes serves them all.
-        sample = take_rows(cells, np.arange(0, n_classes, -(-n_classes // FEW_CLASSES)))
+        sample = with_floats(take_rows(cells, np.arange(0, n_classes, -(-n_classes // FEW_CLASSES))))
         sums = [float(evaluate(sample, poisson[row : row + 1])[0].sum()) for row in range(len(poisson))]
         best = int(np.argmin(sums))
         poisson = poisson[best : best + 1]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.kernels import add_row, compiled, one_more
+from elldelta.core.kernels import add_row, compiled, inner, one_more
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ SHORT_RUN = 16
 """Cells that a sort puts in order one by one before it merges."""
 
 
-@compiled
+@inner
 def merge_ranked(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
     """Fills in the indices by falling cells, ties by index: short runs by insertion, then merged."""
     n_cells = cells.size
@@ -68,7 +68,8 @@ def merge_ranked(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
                 else:
                     merged[i] = order[right]
                     right += 1
-        order[:] = merged
+        for i in range(n_cells):  # a slice would bring code that puts two shapes into words
+            order[i] = merged[i]
         length *= 2
 
 
@@ -93,7 +94,7 @@ def rank_positive(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
 
 
 @compiled
-def rank(cells: NDArray[Any], order: NDArray[np.int32], least: float = 0.0) -> int:
+def rank(cells: NDArray[Any], order: NDArray[np.int32], least: float) -> int:
     """Rearranges `order` so that the cells above `least` come first and fall, ties by index.
 
     On entry `order` must hold every index once. The order of the previous class often still holds. Returns
@@ -164,7 +165,7 @@ def missing_chances(
     return n_cells
 
 
-@compiled
+@inner
 def prefix_bound(
     tails: NDArray[np.float64],
     top: int,
@@ -271,7 +272,7 @@ def best_prefix(
     return best, best_length, n_cells
 
 
-@compiled
+@inner
 def ledger_failure(
     cells: NDArray[Any],
     scale: float,
@@ -351,7 +352,7 @@ def class_failure(
             missing, n_cells, ell, releases, checked_by == OWNER, mode > 0, enough, tails
         )
         if n_read == n_ranked and n_ranked < cells.size:
-            n_ranked = rank(cells, order)
+            n_ranked = rank(cells, order, 0.0)
             continue
         if bound * slack < best:
             best = bound * slack
@@ -360,7 +361,7 @@ def class_failure(
     return best * ROUND_UP + TINY, best_length
 
 
-@compiled
+@inner
 def poisson_chances(
     cells: NDArray[Any],
     order: NDArray[np.int32],
@@ -415,13 +416,15 @@ def class_failures(
             tails,
         )
         if checked_by == LEDGER:
-            rank(cells, order)
+            rank(cells, order, 0.0)
         length = max(length, ell)
         lengths[row] = length
         if n_filled + length > witnesses.size:
             larger = np.empty(2 * witnesses.size, dtype=np.int32)
-            larger[:n_filled] = witnesses[:n_filled]
+            for i in range(n_filled):
+                larger[i] = witnesses[i]
             witnesses = larger
-        witnesses[n_filled : n_filled + length] = order[:length]
+        for i in range(length):
+            witnesses[n_filled + i] = order[i]
         n_filled += length
     return failures, lengths, witnesses[:n_filled].copy()

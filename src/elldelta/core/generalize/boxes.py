@@ -256,22 +256,24 @@ class _Search:
             np.empty((1024, 5), dtype=np.int64),
             np.empty((1024, 6), dtype=np.float64),
             np.empty(1, dtype=np.float64),
-            np.empty(3, dtype=np.int64),
+            np.array([1, 1, 0]),
         )
-        kernels.begin(grid, constraint, search)
-        n_looked_at = 0
+        search.facts[0] = 0, n_rows, -1, -1, 0
+        search.cuts[0, kernels.FAILURE] = -1.0
+        wanted, n_looked_at = np.zeros(1, dtype=np.int64), 0
         with ThreadPoolExecutor(n_threads) as threads:
             while not search.used[kernels.IS_OVER]:
+                if wanted.size:
+                    look = functools.partial(kernels.advance, grid, constraint, search, n_ahead=0)
+                    list(threads.map(look, np.array_split(wanted, min(wanted.size, PIECES))))
+                n_looked_at += np.subtract(*search.facts[wanted, kernels.STOP :: -1].T).sum()
+                self._tell(n_looked_at / (n_rows * math.log2(n_rows + 1)))
                 if search.used[kernels.N_RECORDS] + 2 * AHEAD > search.facts.shape[0]:
                     grown = {
                         name: _doubled(getattr(search, name)) for name in ("lows", "highs", "facts", "cuts")
                     }
                     search = search._replace(**grown)
-                wanted = kernels.advance(grid, constraint, search, n_ahead)
-                ahead = functools.partial(kernels.look_ahead, grid, constraint, search)
-                list(threads.map(ahead, np.array_split(wanted, min(wanted.size, PIECES) or 1)))
-                n_looked_at += np.subtract(*search.facts[wanted, kernels.STOP :: -1].T).sum()
-                self._tell(n_looked_at / (n_rows * math.log2(n_rows + 1)))
+                wanted = kernels.advance(grid, constraint, search, wanted[:0], n_ahead)
         leaf_of, attributes, places = kernels.tree_of(search)
         return leaf_of, attributes, places
 

@@ -23,11 +23,10 @@ from elldelta.core.generalize.failure_kernels import (
     EACH,
     TOTAL,
     Constraint,
-    Scratch,
     failure_of,
     scratch_for,
 )
-from elldelta.core.kernels import add_row, compiled
+from elldelta.core.kernels import add_row, compiled, inner
 from elldelta.core.occupancy_kernels import CHECKS
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def n_processors() -> int:
     return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
-@compiled
+@inner
 def divide(grid: Grid, rows: NDArray[np.int64], buffer: NDArray[np.int64], attribute: int, place: int) -> int:
     """Moves the rows above the cut behind the others, keeping their order; returns how many lie below."""
     n_below = 0
@@ -82,7 +81,7 @@ def divide(grid: Grid, rows: NDArray[np.int64], buffer: NDArray[np.int64], attri
     return n_below
 
 
-@compiled
+@inner
 def reunite(rows: NDArray[np.int64], buffer: NDArray[np.int64], n_below: int) -> None:
     """Takes a division back: both sides rise."""
     for i in range(n_below):
@@ -97,91 +96,89 @@ def reunite(rows: NDArray[np.int64], buffer: NDArray[np.int64], n_below: int) ->
             above += 1
 
 
-@compiled
-def find_cut(grid: Grid, constraint: Constraint, scratch: Scratch, search: Search, record: int) -> None:
-    """Fills in the best cut of a record, for what is spent now."""
-    facts, cuts = search.facts[record], search.cuts[record]
-    spent = search.spent[0]
-    facts[SIDES] = -1
-    facts[ATTRIBUTE] = best_cut(
-        grid,
-        constraint,
-        scratch,
-        search.order[facts[START] : facts[STOP]],
-        search.lows[record],
-        search.highs[record],
-        cuts[FAILURE],
-        spent,
-        cuts,
-    )
-    cuts[FOUND_AT] = spent
-
-
-@compiled
-def begin(grid: Grid, constraint: Constraint, search: Search) -> None:
-    """Fills in the box of everything, whose ends are there already."""
-    scratch = scratch_for(constraint, grid.table.shape[1])
-    scratch.sides[0] = 0.0
-    for row in range(search.order.size):
-        add_row(grid.table, row, scratch.sides, 0)
-    search.spent[0] = failure_of(scratch.sides[0], constraint, inf, scratch)
-    search.cuts[0, FAILURE] = search.spent[0]
-    search.facts[0, START], search.facts[0, STOP], search.facts[0, NUMBER] = 0, search.order.size, 0
-    search.used[N_RECORDS], search.used[N_BOXES], search.used[IS_OVER] = 1, 1, 0
-    find_cut(grid, constraint, scratch, search, 0)
-
-
-@compiled
+@inner
 def added_by(search: Search, record: int) -> float:
     """The failure that the best cut of a record adds."""
-    cuts = search.cuts[record]
-    return float(cuts[BELOW] + cuts[ABOVE] - cuts[FAILURE])
+    return float(search.cuts[record, BELOW] + search.cuts[record, ABOVE] - search.cuts[record, FAILURE])
 
 
-@compiled
+@inner
 def fits(constraint: Constraint, search: Search, record: int) -> bool:
     """Whether the best cut of a record keeps the limit now."""
-    if constraint.mode != TOTAL:
-        return True
-    return bool(search.spent[0] + added_by(search, record) <= constraint.limit)
+    return bool(constraint.mode != TOTAL or search.spent[0] + added_by(search, record) <= constraint.limit)
 
 
-@compiled
-def look_ahead(grid: Grid, constraint: Constraint, search: Search, records: NDArray[np.int64]) -> None:
-    """Fills in both sides of the best cuts of some records, with the best cuts of those.
+@inner
+def look_at(grid: Grid, constraint: Constraint, search: Search, record: int) -> None:
+    """Fills in both sides of the best cut of a record, with the best cuts of those.
 
-    A cut that no longer fits is replaced by the best of the same record that does. Threads may do this at the
-    same time for different records.
+    A cut that no longer fits, or was not looked for yet, is replaced by the best of the same record that
+    does. Threads may do this at the same time for different records.
     """
+    facts, cuts, spent = search.facts, search.cuts, search.spent
     scratch = scratch_for(constraint, grid.table.shape[1])
-    for record in records:
-        facts, cuts = search.facts[record], search.cuts[record]
-        start, stop, attribute = facts[START], facts[STOP], facts[ATTRIBUTE]
-        rows, buffer = search.order[start:stop], search.buffer[start:stop]
-        if not fits(constraint, search, record):
-            if facts[SIDES] >= 0:
-                reunite(rows, buffer, search.facts[facts[SIDES], STOP] - start)
-            find_cut(grid, constraint, scratch, search, record)
-            continue
-        place = int(cuts[PLACE])
-        n_below = divide(grid, rows, buffer, attribute, place)
+    start, stop, attribute = facts[record, START], facts[record, STOP], facts[record, ATTRIBUTE]
+    rows, buffer = search.order[start:stop], search.buffer[start:stop]
+    if cuts[record, FAILURE] < 0.0:  # the box of everything
+        sides = scratch.sides
+        for value in range(sides.shape[1]):
+            sides[0, value] = 0.0
+        for row in rows:
+            add_row(grid.table, row, sides, 0)
+        cuts[record, FAILURE] = spent[0] = failure_of(sides[0], constraint, inf, scratch)
+    first, n_found = record, 1
+    if attribute >= 0 and fits(constraint, search, record):
+        place = int(cuts[record, PLACE])
+        middle = start + divide(grid, rows, buffer, attribute, place)
+        first, n_found = facts[record, SIDES], 2
         for side in range(2):
-            other = facts[SIDES] + side
-            search.lows[other] = search.lows[record]
-            search.highs[other] = search.highs[record]
-            search.facts[other, NUMBER] = -1
-            if side == 0:
-                search.highs[other, attribute] = place
-                search.facts[other, START], search.facts[other, STOP] = start, start + n_below
-            else:
-                search.lows[other, attribute] = place + 1
-                search.facts[other, START], search.facts[other, STOP] = start + n_below, stop
-            search.cuts[other, FAILURE] = cuts[BELOW + side]
-            find_cut(grid, constraint, scratch, search, other)
+            other = first + side
+            for each in range(search.lows.shape[1]):
+                search.lows[other, each] = search.lows[record, each]
+                search.highs[other, each] = search.highs[record, each]
+            facts[other, NUMBER] = -1
+            facts[other, START] = start if side == 0 else middle
+            facts[other, STOP] = middle if side == 0 else stop
+            cuts[other, FAILURE] = cuts[record, BELOW + side]
+        search.highs[first, attribute] = place
+        search.lows[first + 1, attribute] = place + 1
+    elif facts[record, SIDES] >= 0:
+        reunite(rows, buffer, facts[facts[record, SIDES], STOP] - start)
+    for found in range(first, first + n_found):
+        facts[found, SIDES] = -1
+        facts[found, ATTRIBUTE] = best_cut(
+            grid,
+            constraint,
+            scratch,
+            search.order[facts[found, START] : facts[found, STOP]],
+            search.lows[found],
+            search.highs[found],
+            cuts[found, FAILURE],
+            spent[0],
+            cuts[found],
+        )
+        cuts[found, FOUND_AT] = spent[0]
+
+
+@inner
+def cut(constraint: Constraint, search: Search, record: int, heap: list[tuple[float, int, int]]) -> None:
+    """Cuts a box whose sides are known."""
+    facts, used = search.facts, search.used
+    if constraint.mode == TOTAL:
+        search.spent[0] += max(0.0, added_by(search, record))
+    first = facts[record, SIDES]
+    facts[first, NUMBER], facts[first + 1, NUMBER] = facts[record, NUMBER], used[N_BOXES]
+    facts[record, NUMBER] = -1
+    used[N_BOXES] += 1
+    for side in range(first, first + 2):
+        if facts[side, ATTRIBUTE] >= 0:
+            heapq.heappush(heap, (-search.cuts[side, SCORE], facts[side, NUMBER], side))
 
 
 @compiled
-def advance(grid: Grid, constraint: Constraint, search: Search, n_ahead: int) -> NDArray[np.int64]:
+def advance(
+    grid: Grid, constraint: Constraint, search: Search, records: NDArray[np.int64], n_ahead: int
+) -> NDArray[np.int64]:
     """Cuts boxes, best first, as long as the sides of the best cut are known; nothing is ever taken back.
 
     The failure of a class falls as it grows, so what is left of a total only shrinks.
@@ -190,27 +187,37 @@ def advance(grid: Grid, constraint: Constraint, search: Search, n_ahead: int) ->
         grid: The table.
         constraint: What the classes must fulfil.
         search: What was found so far; tells when it is over, and may need room for more records.
+        records: If there are any, they are looked at, and nothing else happens: several threads may do so at
+            a time. One compiled function does both, as most of its code is the same.
         n_ahead: How many records to look at together; with 0 each of them here, when its turn comes.
 
     Returns:
-        The records to `look_ahead` at before it goes on, the best first.
+        The records to look at before it goes on, the best first.
     """
     facts, cuts, spent, used = search.facts, search.cuts, search.spent, search.used
-    scratch = scratch_for(constraint, grid.table.shape[1])
     wanted = np.empty(max(1, n_ahead), dtype=np.int64)
-    n_wanted = 0
+    n_wanted, n_looked = 0, 0
     heap = [(0.0, 0, 0)]
     heap.clear()
-    for each in range(used[N_RECORDS]):
+    for each in range(used[N_RECORDS] if records.size == 0 else 0):
         if facts[each, NUMBER] >= 0 and facts[each, ATTRIBUTE] >= 0:
             heapq.heappush(heap, (-cuts[each, SCORE], facts[each, NUMBER], each))
-    while heap and n_wanted < wanted.size and used[N_RECORDS] + 2 <= facts.shape[0]:
-        _, number, record = heapq.heappop(heap)
-        is_fit = fits(constraint, search, record)
-        if not is_fit and cuts[record, FOUND_AT] == spent[0]:
-            facts[record, ATTRIBUTE] = -1  # nothing has changed: looking again finds the same
-            continue
-        if not is_fit or facts[record, SIDES] < 0:
+    while n_looked < records.size or (
+        heap and n_wanted < wanted.size and used[N_RECORDS] + 2 <= facts.shape[0]
+    ):
+        if n_looked < records.size:
+            record = records[n_looked]
+            n_looked += 1
+        else:
+            record = heapq.heappop(heap)[2]
+            is_fit = fits(constraint, search, record)
+            if not is_fit and cuts[record, FOUND_AT] == spent[0]:
+                facts[record, ATTRIBUTE] = -1  # nothing has changed: looking again finds the same
+                continue
+            if is_fit and facts[record, SIDES] >= 0:
+                if n_wanted == 0:  # otherwise a better one waits
+                    cut(constraint, search, record, heap)
+                continue
             if is_fit:
                 facts[record, SIDES] = used[N_RECORDS]
                 used[N_RECORDS] += 2
@@ -218,27 +225,11 @@ def advance(grid: Grid, constraint: Constraint, search: Search, n_ahead: int) ->
             if n_ahead > 0:
                 n_wanted += 1
                 continue
-            look_ahead(grid, constraint, search, wanted)
-            if not is_fit:
-                if facts[record, ATTRIBUTE] >= 0:
-                    heapq.heappush(heap, (-cuts[record, SCORE], number, record))
-                continue
-        elif n_wanted > 0:
-            continue  # a better one waits
-        if constraint.mode == TOTAL:
-            spent[0] += max(0.0, added_by(search, record))
-        facts[record, NUMBER] = -1
-        for side in range(2):
-            other = facts[record, SIDES] + side
-            facts[other, NUMBER] = number if side == 0 else used[N_BOXES]
-            if facts[other, ATTRIBUTE] >= 0 and fits(constraint, search, other):
-                cuts[other, FOUND_AT] = spent[0]
-            elif facts[other, ATTRIBUTE] >= 0:
-                find_cut(grid, constraint, scratch, search, other)
-            if facts[other, ATTRIBUTE] >= 0:
-                heapq.heappush(heap, (-cuts[other, SCORE], facts[other, NUMBER], other))
-        used[N_BOXES] += 1
-    used[IS_OVER] = len(heap) == 0 and n_wanted == 0
+        look_at(grid, constraint, search, record)
+        if records.size == 0 and facts[record, ATTRIBUTE] >= 0:
+            heapq.heappush(heap, (-cuts[record, SCORE], facts[record, NUMBER], record))
+    if records.size == 0:
+        used[IS_OVER] = len(heap) == 0 and n_wanted == 0
     return wanted[:n_wanted]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from elldelta.core.generalize.failure_kernels import TOTAL, Constraint, Scratch, failure_of
-from elldelta.core.kernels import add_row, compiled, n_stored
+from elldelta.core.kernels import add_row, compiled, inner, n_stored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class Grid(NamedTuple):
     offsets: NDArray[np.int64]  # where the depths of an attribute begin
 
 
-@compiled
+@inner
 def gather(
     grid: Grid, rows: NDArray[np.int64], points: NDArray[np.int32], masses: NDArray[np.float64]
 ) -> float:
@@ -65,7 +65,7 @@ def gather(
     return mass * length
 
 
-@compiled
+@inner
 def allowed_cuts(
     occupied: NDArray[np.int64],
     depths: NDArray[np.int32],
@@ -145,7 +145,7 @@ def occupied_positions(points: NDArray[np.int32], low: int, high: int, attribute
     return column[:n_seen]
 
 
-@compiled
+@inner
 def bins_of(
     points: NDArray[np.int32],
     attribute: int,
@@ -167,10 +167,17 @@ def bins_of(
             bins[i] = bin_at[points[i, attribute] - low]
     else:
         for i in range(bins.size):
-            bins[i] = np.searchsorted(cuts, points[i, attribute])
+            low, high = 0, cuts.size  # cuts[:low] lie below the position, cuts[high:] do not
+            while low < high:
+                middle = (low + high) // 2
+                if cuts[middle] < points[i, attribute]:
+                    low = middle + 1
+                else:
+                    high = middle
+            bins[i] = low
 
 
-@compiled
+@inner
 def losses_removed(
     points: NDArray[np.int32],
     masses: NDArray[np.float64],
@@ -218,7 +225,7 @@ def losses_removed(
         removed[cut] -= above_mass * length
 
 
-@compiled
+@inner
 def keep_best(
     places: NDArray[np.int64],
     removed: NDArray[np.float64],
@@ -254,7 +261,7 @@ def keep_best(
     first[-1] = n_kept
 
 
-@compiled
+@inner
 def sums_beside(
     table: MassTable,
     rows: NDArray[np.int64],
@@ -281,7 +288,7 @@ def sums_beside(
             below[here, value] += below[here - 1, value]
 
 
-@compiled
+@inner
 def sums_at(
     table: MassTable,
     rows: NDArray[np.int64],
@@ -295,7 +302,7 @@ def sums_at(
         add_row(table, rows[i], sides, 1 if bins[i] > cut else 0)
 
 
-@compiled
+@inner
 def score_of(
     gain: float, added: float, below: float, above: float, failure: float, constraint: Constraint
 ) -> float:
@@ -310,7 +317,7 @@ def score_of(
     return float(gain * kept**constraint.power)
 
 
-@compiled
+@inner
 def best_cut(
     grid: Grid,
     constraint: Constraint,

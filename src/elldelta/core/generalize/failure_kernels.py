@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from elldelta.core.closeness_kernels import Nearness, too_far_chance
-from elldelta.core.kernels import compiled
+from elldelta.core.kernels import compiled, inner
 from elldelta.core.occupancy_kernels import LEDGER, TINY, class_failure
 
 if TYPE_CHECKING:
@@ -64,12 +64,13 @@ class Scratch(NamedTuple):
     poisson: NDArray[np.float64]  # no rates: Lemma B gains next to nothing here
 
 
-@compiled
+@inner
 def scratch_for(constraint: Constraint, n_values: int) -> Scratch:
     """Memory for the failure of one class."""
     ranks = np.arange(n_values).astype(np.int32)
     for column in constraint.columns:  # every sensitive column ranks its own values
-        ranks[column[START] : column[STOP]] -= column[START]
+        for value in range(column[START], column[STOP]):
+            ranks[value] -= column[START]
     return Scratch(
         ranks,
         np.empty(n_values, dtype=np.float64),
@@ -80,7 +81,7 @@ def scratch_for(constraint: Constraint, n_values: int) -> Scratch:
     )
 
 
-@compiled
+@inner
 def failure_of(cells: NDArray[Any], constraint: Constraint, enough: float, scratch: Scratch) -> float:
     """The failure of a class; above `enough` it may come out larger than it is.
 
@@ -146,7 +147,7 @@ def column_failure(
     return failure
 
 
-@compiled
+@inner
 def rung_below(cell: float, rungs: NDArray[np.float64]) -> float:
     """The highest rung that is not above a cell."""
     low, high = 0, rungs.size  # the rung at `low` is not above it, the one at `high` is
