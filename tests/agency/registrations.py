@@ -91,7 +91,6 @@ def make_plan(
         records=records,
         kind=kind,
         min_records=min_records,
-        model_digest="sha256:" + "0" * 64,
         k=ell * min_records if kind == "certified" else 1,
         moving=Moving(0.1) if moves else None,
     )

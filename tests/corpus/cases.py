@@ -110,7 +110,6 @@ def certified(bench: Bench) -> dict[str, Any]:
         "releases": bench.one(1, 2, 2, 3),
         "records": bench.one(400, 800, 1500),
         "min_records": bench.one(1, 1, 1, 2),
-        "fewest_past": bench.one(1, 1, 1, 3),
         **bench.one({}, {"merge_risk": 0.1}, {"merge_risk": 0.3}, {"delta": 0.01}, {"delta": 0.1}),
     }
     plan = planned(bench.model(world), "certified", **wish)

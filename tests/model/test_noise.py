@@ -245,8 +245,6 @@ def test_a_plan_promises_twice_and_only_what_is_certain(protected_model):
     assert made.past == protected_model.noise
     with pytest.raises(RefusedError, match="noise"):
         ed.plan(protected_model, ell=3, releases=1, records=5_000, kind="probabilistic")
-    with pytest.raises(ParameterError, match="past records"):
-        ed.plan(protected_model, ell=3, releases=1, records=5_000, fewest_past=5)
     with pytest.raises(RefusedError, match="noise"):
         ed.compose([(made, 2)])
     lie = {**made.to_dict(), "plan_kind": "probabilistic"}

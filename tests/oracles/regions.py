@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from elldelta.core.distribution import JointDistribution, frozen
+from elldelta.core.distribution import STEP, JointDistribution, frozen, rounded_total
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.boxes import boxes, position_weights
 
@@ -25,13 +25,13 @@ def by_hand(model, place, seen, areas, limit, *, ell, releases, records, **bound
         records: N.
         bound: What else the bound of classes says.
     """
-    table, total = model.counts.dense(), model.n_records
+    table, total = model.counts.dense(), rounded_total(model.n_records)
     class_of = np.full(len(table), -1)
     for area in areas:
         inside = np.isin(model.positions[:, place], area)
         rows = table[inside]
         own = limit if bound["per_class"] else limit * float(Fraction(int(rows.sum()), total))
-        bounds = (SharpBound(ell, records, releases, own, fewest_past=1, **bound),)
+        bounds = (SharpBound(ell, records, releases, own, fewest_past=STEP, **bound),)
         distribution = JointDistribution(frozen(rows, np.int64), total)
         partition, _ = boxes(
             distribution,

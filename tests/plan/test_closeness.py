@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
-from tests.planned import with_column
 
 import elldelta as ed
 from elldelta.core.closeness import FEWEST_PAST, MOST_PARTS, public_references
@@ -162,7 +161,7 @@ def shares_that_fail(made, model, n_owners, seed=1):
 def test_releases_are_refused_about_as_often_as_is_estimated(model, monkeypatch):
     """Past records and owners are draws from one population; a plan is made from each of 40 pasts.
 
-    Of 40 x 10 releases 0.04 are refused where 0.05 are estimated. They hang together (same pasts),
+    Of 40 x 10 releases 0.1 may be refused. They hang together (same pasts),
     so up to 0.2 passes here. An estimate that takes the past records for the population itself promises the
     same, and 0.46 are refused.
     """
@@ -178,27 +177,21 @@ def test_releases_are_refused_about_as_often_as_is_estimated(model, monkeypatch)
         tables.append(table)
 
     def refused():
-        n_refused, estimated = 0, []
+        n_refused = 0
         for seed in range(40):
             past = ed.estimate(people(6000, seed), model.schema)
             made = ed.plan(past, closeness=0.2, releases=2, records=6000, delta=0.1)
-            estimated.append(made.columns[0].closeness.risk + made.failure_upper / 2)
             class_of = made.class_of(past.ranks)
             for table in tables:
                 counts = np.zeros((made.n_classes, 5), dtype=np.int64)
                 np.add.at(counts, class_of, table)
                 n_refused += not certify(made.promises, Shown.of(counts)).is_certified
-        return n_refused / 400, np.array(estimated)
+        return n_refused / 400
 
-    share, estimated = refused()
-    assert (estimated <= 0.1).all()
-    assert estimated.mean() > 0.05
-    assert share < 0.2
+    assert 0.0 < refused() < 0.2
     bound = closeness.closeness_bound
     monkeypatch.setattr(planner, "closeness_bound", lambda *asked: replace(bound(*asked), n_past=np.inf))
-    known, estimated = refused()
-    assert (estimated <= 0.1).all()
-    assert known > 0.4
+    assert refused() > 0.4
 
 
 def test_classes_that_move_fail_one_by_one_about_as_often_as_was_asked(model):
@@ -250,16 +243,10 @@ def test_a_class_of_one_person_is_not_published_alone():
     assert ed.release(owner, made).manifest.records_released == 1000
 
 
-def test_a_plan_with_another_risk_or_k_contradicts_itself(plan, model):
+def test_a_plan_with_another_k_contradicts_itself(plan, model):
     content = {key: value for key, value in plan.to_dict().items() if key not in ("kind", "format", "digest")}
-    [column] = content["columns"]
-    near = {**column["closeness"], "risk": 0.02}
-    for change in ({"columns": [{**column, "closeness": near}]}, {"k": 600}):
-        changed = {**content, **change}
-        with pytest.raises(FileError):
-            Plan.from_dict(seal("plan", 1, changed))
-    worse = with_column(plan, closeness=replace(plan.columns[0].closeness, risk=0.02))
-    assert "failure probability is 0.04" in contradiction(worse)
+    with pytest.raises(FileError):
+        Plan.from_dict(seal("plan", 1, {**content, "k": 600}))
     larger = replace(plan, k=600, promise="", conditions=())
     assert "failure probability" in contradiction(larger)
     asked = ed.plan(model, ell=3, releases=2, records=6000, k=40)

@@ -156,7 +156,7 @@ def test_what_is_not_for_people_who_move_is_refused(moving, asked):
     assert "birth year" in refusal.value.remedy
 
 
-@pytest.mark.parametrize("asked", [{"delta": 0.01}, {"min_records": 2}, {"fewest_past": 5}])
+@pytest.mark.parametrize("asked", [{"delta": 0.01}, {"min_records": 2}])
 def test_other_wishes(moving, asked):
     plan = ed.plan(moving, ell=2, releases=2, records=4000, **asked)
     assert Plan.from_dict(plan.to_dict()) == plan

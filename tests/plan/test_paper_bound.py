@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.oracles import paper
 
 import elldelta as ed
-from elldelta.core.distribution import ladder
+from elldelta.core.distribution import ladder, rounded_total
 from elldelta.core.sample_size import Mechanism
 from elldelta.errors import RefusedError
 from elldelta.model.counts import Accounting, Counts
@@ -42,7 +42,7 @@ def test_no_partition_that_the_records_pay_for_has_more_classes(table, data):
     for rung in ladder(total)[1:].tolist():
         n_classes = paper.most_contiguous_classes(table, ell, rung)
         if n_classes:
-            mechanism = Mechanism.create(shares, len(table), ell, rung / total)
+            mechanism = Mechanism.create(shares, len(table), ell, rung / rounded_total(total))
             points.append((mechanism.records(0.05), n_classes))
     assume(points)
     fewest = min(records for records, _ in points)

@@ -37,9 +37,9 @@ def test_a_larger_class_never_tells_less(counts):
 
 def test_both_forms_of_a_table_are_rounded_alike():
     table = np.array([[3, 9, 0], [50, 61, 100]])
-    assert JointDistribution.from_counts(table).rounded_down(1).mass.tolist() == [[0, 5, 0], [50, 60, 95]]
+    assert JointDistribution.from_counts(table).rounded_down().mass.tolist() == [[0, 5, 0], [50, 60, 95]]
     sparse = JointDistribution.from_cells([0, 2, 5], [0, 1, 0, 1, 2], [3, 9, 50, 61, 100], 3)
-    assert sparse.rounded_down(1).mass.cells.tolist() == [5, 50, 60, 95]
+    assert sparse.rounded_down().mass.cells.tolist() == [5, 50, 60, 95]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def model():
 WISHES = [
     {"ell": 3},
     {"ell": 3, "merge_risk": 0.1},
-    {"ell": 3, "releases": 2, "fewest_past": 8},
+    {"ell": 3, "releases": 2},
     {"ell": 3, "owners": 2},
     {"ell": 3, "owners": 2, "merge_risk": 0.1},
     {"ell": 3, "min_records": 2},
@@ -78,28 +78,25 @@ def test_every_number_of_a_plan_from_counts_is_on_a_rung(model, wish):
     true = found[column.witnesses.classes, column.witnesses.values]
     true = true if near is None else found.sum(axis=1)
     assert rungs_below(true).tolist() == counts.tolist()
-    if near is None and "fewest_past" in wish:
-        assert true.min() >= wish["fewest_past"]
+    if near is None and "movers" not in wish:
+        assert true.min() >= 5
 
 
-@pytest.mark.parametrize("wish", WISHES[:7], ids=str)
-def test_the_failure_of_a_certified_plan_is_that_of_the_true_counts(model, wish):
-    """Computed again from these, it is what the plan says, in three digits; from what is told, more."""
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+def test_the_failure_is_a_bound_and_follows_from_what_is_told(model, wish):
+    """From the true counts follows less than from those that are told; no more is told than is allowed."""
     plan = ed.plan(model, **{"releases": 1, "records": 5000} | wish)
     found = model.counts.by_class(plan.class_of(model.ranks), plan.n_classes)
     [column] = plan.columns
-    exact = with_column(plan, past_counts=found[column.witnesses.classes, column.witnesses.values])
-    k = plan.k if plan.k > column.ell * plan.min_records else 1
-    true, worst = sharp_failures(exact, k=k)
-    told, told_worst = sharp_failures(plan, k=k)
-    assert true <= told
-    assert worst <= told_worst
-    if plan.moving is None:
-        assert true <= plan.failure_upper <= true * 1.011
-        assert plan.failure_upper <= plan.n_planned * plan.delta
-    else:
-        assert plan.failure_upper == pytest.approx(told)
-        assert worst <= plan.moving.merge_risk * (1 + 1e-9)
+    if plan.kind != "paper":
+        exact = with_column(plan, past_counts=found[column.witnesses.classes, column.witnesses.values])
+        k = plan.k if plan.k > column.ell * plan.min_records else 1
+        true, worst = sharp_failures(exact, k=k)
+        told, told_worst = sharp_failures(plan, k=k)
+        assert true <= column.failure_upper == pytest.approx(min(told, plan.n_planned * plan.delta))
+        assert worst <= told_worst
+        assert plan.moving is None or worst <= plan.moving.merge_risk * (1 + 1e-9)
+    assert 0.0 <= column.failure_upper <= plan.n_planned * plan.delta
 
 
 def test_one_past_person_seldom_changes_what_is_told(model):

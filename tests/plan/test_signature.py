@@ -61,7 +61,6 @@ def make_plan(records=100):
         kind="certified",
         min_records=1,
         k=2,
-        model_digest="sha256:" + "0" * 64,
     )
     return with_column(made, failure_upper=sharp_failures(made)[0])
 

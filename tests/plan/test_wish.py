@@ -41,7 +41,6 @@ SMALL = {"ell": 3, "releases": 1, "records": 2000}
         ("min_records", 0, "0"),
         ("k", 0, "0"),
         ("k", 2.5, "2.5"),
-        ("fewest_past", False, "False"),
     ],
     ids=str,
 )
@@ -73,7 +72,7 @@ def test_numbers_of_numpy_become_plain_ones():
         Wish(ell=2, releases=1, beta=0.1, kind="paper"),
         Wish(ell=2, p=0.001, releases=3, kind="paper"),
         Wish(**SMALL, kind="probabilistic"),
-        Wish(**SMALL, merge_risk=0.1, min_records=2, fewest_past=5, k=20),
+        Wish(**SMALL, merge_risk=0.1, min_records=2, k=20),
     ],
 )
 def test_a_wish_survives_being_stored(wish):
@@ -104,7 +103,7 @@ def test_an_error_names_the_fields_it_is_about(document, parameter):
 def test_a_document_with_other_names_is_no_wish():
     with pytest.raises(ParameterError, match="A wish says nothing") as caught:
         Wish.from_dict({"ell": 3, "releases": 1, "records": 5, "l": 4})
-    assert "fewest_past" in caught.value.remedy
+    assert "min_records" in caught.value.remedy
 
 
 def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
@@ -117,7 +116,7 @@ def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
         assert parameters[field.name].default == field.default
     monkeypatch.setattr(planner, "loaded", lambda *_: None)
     monkeypatch.setattr(planner, "make_plan", lambda _model, wish, *_: wish)
-    given = {"ell": 7, "delta": 0.03, "releases": 4, "kind": "paper", "fewest_past": 6}
+    given = {"ell": 7, "delta": 0.03, "releases": 4, "kind": "paper"}
     for way in ({"records": 900}, {"p": 0.125}, {"beta": 0.25}):
         assert planner.plan(None, **given, **way) == Wish(**given, **way)
     certified = {"ell": 2, "releases": 1, "records": 900, "merge_risk": 0.25, "min_records": 3, "k": 12}

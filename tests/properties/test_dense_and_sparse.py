@@ -160,7 +160,7 @@ def test_a_plan_is_the_same_file_whatever_the_form(kind, monkeypatch):
     )
     n = table[rows, values]
     accounting = Accounting(int(n.sum()), int(n.sum()))
-    wish = Wish(ell=2, releases=2, delta=0.02, records=5000, kind=kind, fewest_past=2)
+    wish = Wish(ell=2, releases=2, delta=0.02, records=5000, kind=kind)
 
     def made():
         return make_plan(Model(Counts.from_cells(schema, ranks[rows], values, n, accounting)), wish)

@@ -99,7 +99,7 @@ def test_every_field_is_explained_everywhere(kind):
 
 def test_clients_decide_all_but_what_is_the_agencys():
     everything = {parameter.name for parameter in parameters_of(Wish)}
-    assert set(schema(Wish)) == everything - {"p", "beta", "fewest_past"}
+    assert set(schema(Wish)) == everything - {"p", "beta"}
     assert set(re.findall(r'name="(\w+)"', form(Wish))) == set(schema(Wish))
 
 

@@ -38,7 +38,6 @@ FIXED = Plan(
     records=12,
     kind="certified",
     min_records=1,
-    model_digest="sha256:" + "0" * 64,
     k=2,
 )
 MOVING = replace(FIXED, moving=Moving(0.1), promise="", conditions=())

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.checks import described
+from elldelta.core.distribution import STEP
 from elldelta.core.diversity import as_count_table
 from elldelta.errors import ParameterError
 
@@ -216,18 +217,22 @@ def exact_distance(
 def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArray[np.int64]:
     """References from past records that tell no number of past records, R x |S|.
 
-    As many records as `smoothing` says, spread like all records, are added to every class. Then shares are
-    rounded to parts, of which there are at most `PER_PART` for every past record, and at most `MOST_PARTS`.
-    How many parts there are tells the size of a class to about a fifth. No class should have fewer than
-    `FEWEST_PAST` records.
+    Nothing but multiples of `STEP` is looked at, rounded down. What this takes from a class, and at least as
+    many records as `smoothing` says, comes back spread like all records. Then shares are rounded to parts, of
+    which there are at most `PER_PART` for every past record, and at most `MOST_PARTS`. How many parts there
+    are tells the size of a class to about a fifth. No class should have fewer than `FEWEST_PAST` records.
 
     >>> public_references([[30, 10, 0], [0, 10, 10]]).tolist()
     [[22, 8, 0], [1, 7, 7]]
     """
-    table = np.asarray(counts, dtype=np.float64)
-    sizes = table.sum(axis=1, keepdims=True)
-    overall = table.sum(axis=0) / max(1.0, float(table.sum()))
-    shares = (table + smoothing * overall) / (sizes + smoothing)
+    exact = np.asarray(counts)
+    table, sizes, overall = (
+        STEP * (n // STEP).astype(np.float64)
+        for n in (exact, exact.sum(axis=1, keepdims=True), exact.sum(axis=0))
+    )
+    overall /= max(1.0, float(overall.sum()))
+    taken = np.maximum(smoothing, sizes - table.sum(axis=1, keepdims=True))
+    shares = (table + taken * overall) / (table.sum(axis=1, keepdims=True) + taken)
     steps = np.array([step * 10**power for power in range(7) for step in _STEPS])
     steps = np.concatenate((np.arange(1, 10), steps[steps <= MOST_PARTS]))
     parts = steps[np.maximum(1, np.searchsorted(steps, sizes * PER_PART, side="right")) - 1]
@@ -240,7 +245,7 @@ def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArra
 
 def total_reference(counts: ArrayLike) -> NDArray[np.int64]:
     """One reference for all classes, from the past records of all of them, rounded in the same way."""
-    return public_references(np.asarray(counts, dtype=np.float64).sum(axis=0, keepdims=True))
+    return public_references(np.asarray(counts).sum(axis=0, keepdims=True))
 
 
 def distances_between(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:

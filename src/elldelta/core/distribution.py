@@ -240,10 +240,9 @@ class JointDistribution:
             return self
         return JointDistribution(kept_cells(table, keeps), self.total, slices=self.slices)
 
-    def rounded_down(self, fewest: int) -> JointDistribution:
-        """Counts at the rung below, and none of those that are smaller than `fewest`: shares grow nowhere."""
-        distribution = self.without_below(max(fewest, STEP))
-        table = distribution.mass
+    def rounded_down(self) -> JointDistribution:
+        """Counts at the rung below: shares grow nowhere."""
+        table = self.without_below(STEP).mass
         if isinstance(table, SparseRows):
             lower: MassTable = table._replace(cells=frozen(rungs_below(table.cells), np.int64))
         else:
@@ -284,6 +283,16 @@ def ladder(largest: float) -> NDArray[np.int64]:
     while rungs[-1] < max(1.0, largest):
         rungs.append(rungs[-1] + max(STEP, round(SHARE * rungs[-1] / STEP) * STEP))
     return np.array(rungs, dtype=np.int64)
+
+
+def rounded_total(n_records: float) -> int:
+    """The number of all past records that a plan may tell: rounded up, so that shares grow nowhere.
+
+    >>> [rounded_total(n) for n in (997, 1500, 30162)]
+    [1000, 1500, 30200]
+    """
+    step = max(STEP, int(10 ** (len(str(int(n_records))) - 3)))
+    return -(-int(n_records) // step) * step
 
 
 def rungs_below(counts: NDArray[Any]) -> NDArray[np.int64]:

@@ -105,7 +105,6 @@ class CommonWitnesses:
 
     def evaluate(self, classes: JointDistribution, bound: SharpBound) -> BoundResult:
         """The failure of classes, from their masses alone and from scratch. Errs upwards."""
-        classes = bound.counted(classes)
         failures = np.empty(classes.n_quasi_identifiers)
         for number, values in enumerate(self.witnesses):
             rows = np.flatnonzero(self.range_of == number)
@@ -135,7 +134,6 @@ def common_witnesses(
     Raises:
         RefusedError: A range has fewer than ell values.
     """
-    classes = bound.counted(classes)
     chosen = []
     for number in range(int(range_of.max()) + 1):
         table = take_rows(classes.mass, np.flatnonzero(range_of == number))

@@ -60,15 +60,12 @@ class Closeness:
         references: Whole numbers in proportion to the shares of all values: a row per class, or one for all;
             read-only.
         past_sizes: About how many past records each class has, at most; read-only.
-        risk: The estimated chance that a release with the plan's records is refused because a class is too
-            far from its reference; where classes move, because all of them together are.
     """
 
     limit: float
     to: ClosenessTo
     references: NDArray[np.int64]
     past_sizes: NDArray[np.int64]
-    risk: float = 0.0
 
     @classmethod
     def of(cls, limit: float, to: ClosenessTo, classes: JointDistribution) -> Closeness:
@@ -121,7 +118,6 @@ class Closeness:
             or not self.references.any(axis=1).all()
             or self.past_sizes.shape != (n_classes,)
             or self.past_sizes.min() < 0
-            or not 0.0 <= self.risk <= 1.0
         ):
             raise ParameterError("Every class of a plan for closeness needs its reference and its size.")
 

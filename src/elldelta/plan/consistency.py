@@ -12,7 +12,6 @@ import numpy as np
 
 from elldelta.core.witnesses import Witnesses
 from elldelta.errors import FileError, ParameterError, counted
-from elldelta.plan.wish import asked_k
 
 if TYPE_CHECKING:
     from elldelta.plan.columns import ColumnPlan
@@ -42,9 +41,8 @@ def contradiction(plan: Plan, *, recompute: bool = True) -> str | None:
     if recompute or not plan.is_certified:
         from elldelta.plan.failure import wrong_failure
 
-        k = asked_k(plan.k, max(plan.ells), plan.min_records)
         for index in range(len(plan.columns)):
-            wrong = wrong or wrong_failure(plan, index, k)
+            wrong = wrong or wrong_failure(plan, index)
     for column in plan.columns:
         wrong = wrong or _wrong_budget(plan, column)
     return wrong
@@ -53,8 +51,6 @@ def contradiction(plan: Plan, *, recompute: bool = True) -> str | None:
 def _wrong_budget(plan: Plan, column: ColumnPlan) -> str | None:
     """A failure that is larger than what was asked for."""
     failure = column.failure_upper
-    if column.closeness is not None:
-        failure += plan.n_planned * column.closeness.risk
     if failure <= plan.n_planned * plan.delta * (1.0 + SLACK):
         return None
     return (

@@ -10,11 +10,10 @@ from elldelta.core.distribution import JointDistribution, SparseRows
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper, count_chances, shortfalls_upper
 from elldelta.core.sample_size import union_bound
-from elldelta.errors import counted
 from elldelta.plan.consistency import SLACK
 from elldelta.plan.movers import common_of
 from elldelta.plan.root import root_failure_upper
-from elldelta.plan.wish import checked_by
+from elldelta.plan.wish import asked_k, checked_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,24 +25,52 @@ if TYPE_CHECKING:
 _RAISED = 2.0
 """What is told of counts is at most so many times smaller: 9 records are told as 5, and fewer as none."""
 
-_IN_THREE_DIGITS = 1.011
-"""By how much a number grows at most that is rounded up to three digits."""
-
 _MOST_DENSE = 1 << 22
 """Cells of a table that are written out; of larger ones only those of witnesses."""
 
 
-def wrong_failure(plan: Plan, index: int, k: int) -> str | None:
-    """Says what is wrong with the failure that a plan states for a column; None if it follows from its cells.
+def told_failure(plan: Plan, index: int) -> float:
+    """The failure of a plan in one sensitive column, by what the plan itself tells; at most what is allowed.
 
-    Args:
-        plan: The plan.
-        index: The sensitive column.
-        k: The fewest records of a class, where no column implies it.
+    It is a bound: past counts are told rounded down, and classes were made to keep what was allowed by the
+    counts themselves. So the number tells nothing of these that the plan does not tell anyway.
     """
+    column = plan.columns[index]
     if plan.kind == "paper":
-        return _wrong_by_cells(plan, plan.columns[index])
-    return _wrong_sharp(plan, index, k)
+        n_classes = min(plan.schema.n_combinations, 1.0 / (column.ell * (column.p or 1.0)))
+        failure = plan.releases * union_bound(n_classes, column.ell, column.p or 1.0, plan.records)
+    else:
+        failure, _ = sharp_failures(plan, index, _k_besides(plan))
+    return min(failure, plan.n_planned * plan.delta)
+
+
+def wrong_failure(plan: Plan, index: int) -> str | None:
+    """What is wrong with the failure that a plan states for a column; None if it follows from the rest."""
+    column, follows = plan.columns[index], told_failure(plan, index)
+    if plan.kind == "paper" and not _reaches_p(column):
+        return f"A class has fewer than {column.ell} witness cells of at least p."
+    least, worst = _least_failures(plan, index)
+    if least > plan.n_planned * plan.delta * (1.0 + SLACK):
+        return f"Its failure probability would be at least {least:.4g}, more than was asked for."
+    if not abs(column.failure_upper - follows) <= SLACK * follows:
+        stated = f"Its failure probability is {column.failure_upper:.4g}"
+        return f"{stated}; from its witness cells follows {follows:.4g}."
+    if plan.moving is not None and worst > plan.moving.merge_risk * (1.0 + SLACK):
+        return f"A class fails with {worst:.4g}; its merge risk is {plan.moving.merge_risk:g}."
+    return None
+
+
+def _least_failures(plan: Plan, index: int) -> tuple[float, float]:
+    """What a plan and its worst class fail with at least, whatever the counts are that it tells rounded."""
+    column = plan.columns[index]
+    if plan.kind == "paper":
+        return plan.releases * float(((1.0 - _largest_cells(column)) ** plan.records).sum()), 0.0
+    return sharp_failures(plan, index, _k_besides(plan), raised=plan.is_certified and not plan.past)
+
+
+def _k_besides(plan: Plan) -> int:
+    """The fewest records of a class, where no column implies it."""
+    return asked_k(plan.k, max(plan.ells), plan.min_records)
 
 
 def sharp_failures(plan: Plan, index: int = 0, k: int = 1, *, raised: bool = False) -> tuple[float, float]:
@@ -112,43 +139,16 @@ def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
     )
 
 
-def _wrong_sharp(plan: Plan, index: int, k: int) -> str | None:
-    failure, worst = sharp_failures(plan, index, k)
-    least = failure
-    if plan.is_certified and not plan.past:  # computed from counts that are not told
-        least, worst = sharp_failures(plan, index, k, raised=True)
-        least = failure if plan.moving is not None else least
-    most = failure * (_IN_THREE_DIGITS if plan.is_certified else 1.0)
-    if not _is_about(plan.columns[index].failure_upper, least, most):
-        return _wrong(
-            plan.columns[index], f"{failure:.4g}" if least == failure else f"{least:.4g} to {failure:.4g}"
-        )
-    if plan.moving is not None and worst > plan.moving.merge_risk * (1.0 + SLACK):
-        return f"A class fails with {worst:.4g}; its merge risk is {plan.moving.merge_risk:g}."
-    return None
+def _reaches_p(column: ColumnPlan) -> bool:
+    """Whether every class has ell witnesses as probable as a paper plan says."""
+    return column.p is not None and 0.0 < column.p * (1.0 - SLACK) <= _largest_cells(column).min()
 
 
-def _wrong_by_cells(plan: Plan, column: ColumnPlan) -> str | None:
-    """The paper asks for particular values: each is missing with (1 - P)^N; its bound is larger."""
-    ell, p = column.ell, column.p
+def _largest_cells(column: ColumnPlan) -> NDArray[np.float64]:
+    """The ell most probable witnesses of every class."""
     falling = column.witness_cells[column.witnesses.most_probable_first(column.witness_cells)]
-    rows = falling[column.witnesses.offsets[:-1, np.newaxis] + np.arange(ell)]
-    least = plan.releases * float(((1.0 - rows) ** plan.records).sum())
-    if p is None or p <= 0.0 or rows[:, -1].min() < p * (1.0 - SLACK):
-        return f"A class has fewer than {counted(ell, 'witness cell')} of at least p."
-    n_classes = min(plan.schema.n_combinations, 1.0 / (ell * p))
-    most = max(least, plan.releases * union_bound(n_classes, ell, p, plan.records))
-    if not _is_about(column.failure_upper, min(least, 1.0), min(most, 1.0)):
-        return _wrong(column, f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}")
-    return None
-
-
-def _is_about(number: float, least: float, most: float) -> bool:
-    return least * (1.0 - SLACK) <= number <= most * (1.0 + SLACK)
-
-
-def _wrong(column: ColumnPlan, follows: str) -> str:
-    return f"Its failure probability is {column.failure_upper:.4g}; from its witness cells follows {follows}."
+    largest: NDArray[np.float64] = falling[column.witnesses.offsets[:-1, np.newaxis] + np.arange(column.ell)]
+    return largest
 
 
 def _raised(cells: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -77,13 +77,13 @@ class Plan(Displayed):
         kind: "certified": boxes; every release is checked, and the promise is certain. "probabilistic":
             boxes; it holds except with probability failure_upper. "paper": the same of the paper's runs.
         min_records: A witness counts as present only with so many records.
-        model_digest: The model the plan was made from.
         k: No published class of a certified release holds fewer records.
         moving: How classes move up the tree of the plan; None if they are fixed, the same for everybody.
         promise: What is promised, in words; written when the plan is made and never reworded.
         conditions: What must be true for the promise to hold.
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
         movers: Who moves among classes, so that these have their witnesses in common; None if nobody does.
+        model: What an agency calls the model the plan was made from; a digest would confirm guesses of it.
         past: How the past records behind the plan are protected by noise, if they are.
         seen: The range of every quasi-identifier in which nearly all past records lie; loss is measured
             against it. By default the whole domain.
@@ -97,7 +97,6 @@ class Plan(Displayed):
     records: int
     kind: PlanKind
     min_records: int
-    model_digest: str
     k: int = 1
     moving: Moving | None = None
     promise: str = ""
@@ -106,6 +105,7 @@ class Plan(Displayed):
     movers: Movers | None = None
     past: tuple[Protection, ...] = ()
     seen: tuple[tuple[int, int], ...] = ()
+    model: str | None = None
 
     _written: ClassVar[dict[str, bytes]] = {}
     """Parts of the file as they were read: they are large, and need not be written again."""
@@ -153,7 +153,7 @@ class Plan(Displayed):
     @property
     def failure_upper(self) -> float:
         """Bound on the probability that the promise of any column does not hold, or a release is refused."""
-        return min(1.0, sum(column.failure_upper for column in self.columns))
+        return min(self.n_planned * self.delta, sum(column.failure_upper for column in self.columns))
 
     @property
     def promises_closeness(self) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.distribution import RELATIVE_TOLERANCE, ladder
+from elldelta.core.distribution import RELATIVE_TOLERANCE, STEP, ladder, rounded_total
 from elldelta.core.generalize.bounds import SharpBound, fewest_records, refuse_if_impossible
 from elldelta.core.generalize.boxes import EFFORT
 from elldelta.core.like_values import one_of_each
@@ -27,6 +28,7 @@ from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.column_wishes import check_several_columns, plan_groups, wish_for_column
 from elldelta.plan.columns import ColumnPlan
 from elldelta.plan.drawing import Drawing
+from elldelta.plan.failure import told_failure
 from elldelta.plan.movers import movers_of
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.regions import check_regional, check_whole_model, draw_by_region, late_hierarchies
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import BoundResult, Bounds
@@ -188,7 +192,8 @@ class Planner:
         self.seen = seen_ranges(model)
         self.movers = movers_of(wish, model.schema)
         self._groups = plan_groups(model.schema, wish)
-        self.past = model.to_distribution()
+        exact = model.to_distribution()
+        self.past = exact if model.noise else replace(exact, total=rounded_total(exact.total))
         self.distribution = self.past if self._groups is None else one_of_each(self.past, self._groups)
         if model.schema.also_sensitive:
             check_several_columns(wish, model.schema.sensitive_names)
@@ -213,7 +218,8 @@ class Planner:
         if wish.records is not None:
             return wish.records
         p = wish.p if wish.p is not None else self._mechanism(beta=wish.beta).p
-        return self._mechanism(self._snapped(self._admissible(p))).records(wish.delta)
+        needed = self._mechanism(self._snapped(self._admissible(p))).records(wish.delta)
+        return math.ceil(float(rounded_up(needed)))  # it depends on past counts
 
     def fewest_records(self) -> int:
         """The fewest records with which a sharp plan promises anything: one class for everybody."""
@@ -228,9 +234,8 @@ class Planner:
         """The classes and the promise of the paper's mechanism."""
         partition, (model,) = self._paper_classes(n_records), self.model.models()
         masses, p = self._rounded(self.distribution.generalized(partition)), self._snapped(partition)
-        failure = self.wish.n_linked * self._mechanism(p).delta_reached(n_records)
         classes, witnesses = Runs.from_partition(partition, model.ranks), most_probable(masses, self._ell)
-        return self._finished("paper", n_records, classes, [self._column(0, masses, witnesses, failure, p=p)])
+        return self._finished("paper", n_records, classes, [self._column(0, masses, witnesses, p=p)])
 
     def _sharp(self, n_records: int) -> Plan:
         """Classes for any ell values.
@@ -278,37 +283,32 @@ class Planner:
         result: BoundResult,
     ) -> tuple[ColumnPlan | None, float]:
         """The same of one sensitive column, of which classes promise a result."""
-        wish, near = self.wishes[index], None
+        wish, near, far = self.wishes[index], None, 0.0
         if wish.closeness is not None:
-            near, result = self._closeness(wish, past, result, n_records)
-        far = 0.0 if near is None else wish.n_planned * near.risk
+            near, far, result = self._closeness(wish, past, result, n_records)
         if wish.merge_risk is None:
             excess = max(result.reached, result.failure_upper + far) / wish.budget
         else:
             excess = result.reached * wish.min_records / wish.merge_risk
         if excess > 1.0:
             return None, excess
-        failure = result.failure_upper
-        if wish.is_certified and failure < 1.0:  # one number of all classes, and not its last digits
-            failure = min(float(rounded_up(failure)), max(failure, wish.budget - far))
-        column = self._column(index, self._rounded(masses), result.witnesses, failure, near)
+        column = self._column(index, self._rounded(masses), result.witnesses, near)
         if wish.merge_risk is not None:  # refused only if all classes together fail
             n_values = self.model.schema.sensitives[index].size
             failure = min(1.0, root_failure_upper(column, n_values, result.bound))  # as rounded
-            column = replace(column, failure_upper=failure)
             excess = max(excess, (failure + far) / wish.budget)
         return column, excess
 
     def _closeness(
         self, wish: Wish, past: JointDistribution, result: BoundResult, n_records: int
-    ) -> tuple[Closeness, BoundResult]:
-        """The closeness that a plan promises for a column, and what classes promise with it."""
+    ) -> tuple[Closeness, float, BoundResult]:
+        """The closeness of a column, the chance to be too far in some release, and what classes promise."""
         near = Closeness.promised(wish, past)
         result = near.judged(result, past)
         risk = float(result.far.sum())
         if wish.merge_risk is not None:
             risk = root_distance_risk(near, past, wish, n_records)
-        return replace(near, risk=min(1.0, float(rounded_up(risk)))), result
+        return near, wish.n_planned * min(1.0, risk), result
 
     def _bounds(
         self, n_records: int, share: float = 1.0, planned_for: int | None = None, *, fixed: bool = False
@@ -336,7 +336,8 @@ class Planner:
                 closeness=None if column.closeness is None else closeness_bound(column, self.pasts[index]),
                 k=wish.asked_k,
                 n_parts=n_parts,
-                fewest_past=self.fewest_past,
+                # Witnesses in common are named for all classes of a range together.
+                fewest_past=self.fewest_past if self.movers is None else 0,
                 rounds_down=not (wish.is_certified or self.model.noise),
             )
             for index, column in enumerate(self.wishes)
@@ -361,18 +362,18 @@ class Planner:
     @property
     def fewest_past(self) -> int:
         """How often a value occurs in the past records of a class, if it is named; noise protects, too."""
-        return 0 if self.model.noise else self.wish.fewest_past
+        return 0 if self.model.noise else STEP
 
     def _rounded(self, classes: JointDistribution) -> JointDistribution:
         """P of classes as a plan tells it: counts rounded down."""
-        return classes if self.model.noise else classes.rounded_down(self.wish.fewest_past)
+        return classes if self.model.noise else classes.rounded_down()
 
     def _model_too_small(self) -> RefusedError:
-        if self.wish.merge_risk is not None and self.fewest_past <= 1:
+        if self.wish.merge_risk is not None:
             return failing_root(self.wish.delta)
         return RefusedError(
             "The past records are too few for such a plan.",
-            found=f"No classes were found whose witnesses occur at least {self.wish.fewest_past} times in "
+            found=f"No classes were found whose witnesses occur at least {self.fewest_past} times in "
             f"them; there are {counted(self.model.n_records, 'past record')}.",
             remedy="Estimate from more records, or choose a smaller ell or a smaller limit.",
         )
@@ -382,18 +383,17 @@ class Planner:
         index: int,
         masses: JointDistribution,
         witnesses: Witnesses,
-        failure_upper: float,
         closeness: Closeness | None = None,
         p: float | None = None,
     ) -> ColumnPlan:
-        """What the plan promises of one sensitive column."""
+        """What the plan promises of one sensitive column; how probably it fails follows from all of it."""
         counts = witnesses.cells(masses)
         if self.movers is None:  # those that are as frequent after rounding, in their order
             order = witnesses.most_probable_first(counts)
             witnesses, counts = Witnesses(witnesses.counts, witnesses.values[order]), counts[order]
         return ColumnPlan(
             ell=self.wishes[index].largest_ell,
-            failure_upper=min(1.0, failure_upper),
+            failure_upper=0.0,
             p=p,
             witnesses=witnesses,
             past_counts=counts,
@@ -406,7 +406,7 @@ class Planner:
     ) -> Plan:
         """The plan of all sensitive columns."""
         wish = self.wish
-        return Plan(
+        made = Plan(
             schema=self.model.schema,
             classes=classes,
             columns=tuple(columns),
@@ -417,12 +417,15 @@ class Planner:
             moving=None if wish.merge_risk is None or kind == "paper" else Moving(wish.merge_risk),
             min_records=wish.min_records,
             k=wish.least_records,
-            model_digest=self.model.digest,
             owners=wish.owners if kind != "paper" else None,
             movers=self.movers,
             seen=self.seen,
             past=self.model.noise,
         )
+        told = [
+            replace(column, failure_upper=told_failure(made, index)) for index, column in enumerate(columns)
+        ]
+        return replace(made, columns=tuple(told), promise="", conditions=())
 
     def _paper_classes(self, n_records: int) -> Partition:
         """The finest runs that the paper's mechanism can promise with N records.
@@ -436,7 +439,7 @@ class Planner:
         if self.movers is not None:
             raise RefusedError("The paper has no plans for people who move.", remedy="Ask for certified.")
         smallest = smallest_p(
-            distribution.value_marginal,
+            self._marginal,
             distribution.n_quasi_identifiers,
             self._ell,
             wish.delta,
@@ -463,13 +466,18 @@ class Planner:
 
     @property
     def _p_ell(self) -> float:
-        return p_ell(self.distribution.value_marginal, self._ell)
+        share = self.model.to_distribution().total / self.distribution.total
+        return p_ell(self._marginal, self._ell) * share
+
+    @property
+    def _marginal(self) -> NDArray[np.float64]:
+        """How all values are distributed; it adds up to 1."""
+        return self.model.to_distribution().value_marginal
 
     def _admissible(self, p: float) -> Partition:
         """Runs with ell cells >= p, also as the plan tells them, so that none is rare in the past records."""
         total = self.distribution.total
-        counts = ladder(total)[1:]
-        rungs = counts[counts >= self.wish.fewest_past] / total
+        rungs = ladder(total)[1:] / total
         if rungs[0] > self._p_ell:
             raise self._model_too_small()
         p = float(rungs[np.searchsorted(rungs, p)])
@@ -482,7 +490,7 @@ class Planner:
         return min(classes.snapped_p(rounded, self._ell), self._p_ell)
 
     def _mechanism(self, p: float | None = None, *, beta: float | None = None) -> Mechanism:
-        marginal, n_rows = self.distribution.value_marginal, self.distribution.n_quasi_identifiers
+        marginal, n_rows = self._marginal, self.distribution.n_quasi_identifiers
         if p is None:
             return Mechanism.from_beta(marginal, n_rows, self._ell, beta or 0.0)
         return Mechanism.create(marginal, n_rows, self._ell, p)

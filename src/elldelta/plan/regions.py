@@ -114,7 +114,7 @@ def separated(model: RegionalModel, drawing: Drawing) -> list[Cut | Area]:
 
     A cut is made only if on both sides a single class would keep the bounds with the share of its mass.
     """
-    whole = model.to_distribution()
+    whole = replace(model.to_distribution(), total=drawing.total)
     refuse_if_impossible(drawing.counted(whole), drawing.bounds)
     (table,) = (block for _, block in whole.dense_blocks())
     sums = np.concatenate((np.zeros_like(table[:1]), np.cumsum(table, axis=0)))

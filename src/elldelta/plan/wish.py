@@ -204,18 +204,6 @@ class Wish:
             most=MOST_RECORDS,
         ),
     ] = 1
-    fewest_past: Annotated[
-        int,
-        Doc(
-            "Rely only on values that occur at least this often in the past records of a class, such as 5. A "
-            "plan names these values, so a rare one would tell about somebody in the past. It costs classes.",
-            "Expert",
-            noun="the number of past records per witness",
-            label="Past records behind a value that a class relies on",
-            least=1,
-            most=MOST_RECORDS,
-        ),
-    ] = 1
     p: Annotated[
         float | None,
         Doc(
@@ -454,12 +442,6 @@ def check_noisy(wish: Wish) -> None:
             f"A {wish.kind} plan is not made from a model with noise.",
             found="Its promise would rest on the numbers of the model, and noise makes them wrong.",
             remedy="Ask for a certified plan: what it promises does not depend on the model.",
-        )
-    if wish.fewest_past > 1:
-        raise ParameterError(
-            "A least number of past records needs an exact model.",
-            found="Nobody knows the true numbers of a model with noise, and its past records need no more.",
-            remedy="Leave it out: noise protects also people with a rare value.",
         )
 
 

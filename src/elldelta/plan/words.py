@@ -74,7 +74,7 @@ def _sentences(plan: Plan, column: ColumnPlan, sensitive: Column) -> list[str]:
 
 def _chances_of_passing(plan: Plan) -> list[str]:
     """How likely owners are refused and, where classes move, what happens to those that do not pass."""
-    failure = sum(column.failure_upper for column in plan.columns)
+    failure = plan.failure_upper
     if plan.moving is None:
         return [_chance_of_fixed(plan, failure)]
     moving, shows, at_most = plan.moving, "shows too few values", "with probability at most"
@@ -102,7 +102,7 @@ def _chances_of_passing(plan: Plan) -> list[str]:
         + (
             f"with probability at most {rounded_up(failure) if failure > NEGLIGIBLE else f'{NEGLIGIBLE:g}'}."
             if not plan.promises_closeness
-            else f"estimated, with a chance of about {chance_of_refusal(plan):.1g}."
+            else f"estimated, with a chance of at most {plan.delta:g}."
         ),
     ]
 
@@ -122,7 +122,7 @@ def _chance_of_fixed(plan: Plan, failure: float) -> str:
         return (
             f"A release of at least {counted(plan.records, 'record')} is estimated to pass, except "
             "with a chance of "
-            f"about {chance_of_refusal(plan):.1g}; one that does not is {refused}."
+            f"at most {plan.delta:g}; one that does not is {refused}."
         )
     if plan.owners is not None:
         return (
@@ -134,13 +134,6 @@ def _chance_of_fixed(plan: Plan, failure: float) -> str:
         f"A release of at least {counted(plan.records, 'record')} passes, except with probability at most "
         f"{rounded_up(failure / plan.releases)}; one that does not is {refused}."
     )
-
-
-def chance_of_refusal(plan: Plan) -> float:
-    """How likely a release with the plan's records is refused: a bound, and with closeness an estimate."""
-    failure = sum(column.failure_upper for column in plan.columns) / plan.n_planned
-    risk = sum(column.closeness.risk for column in plan.columns if column.closeness is not None)
-    return max(NEGLIGIBLE, failure + risk)
 
 
 def conditions_of(plan: Plan) -> tuple[str, ...]:

@@ -103,5 +103,5 @@ def test_wishes_for_closeness_are_checked_when_they_are_filed(service, wish, sta
 def test_a_wish_is_stored_whole_but_for_what_the_agency_decides(service):
     service.add_model()
     asked = service.post("client", "/requests", WISH, status=201).json()["wishes"]
-    assert asked.keys() == {field.name for field in fields(Wish)} - {"p", "beta", "fewest_past"}
+    assert asked.keys() == {field.name for field in fields(Wish)} - {"p", "beta"}
     assert (asked["ell"], asked["closeness"]) == (WISH["ell"], None)

@@ -56,9 +56,9 @@ def play(pages):
     wish = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000"}
     for _ in range(2):
         assert client.post(f"/populations/{POPULATION}/ask", **wish).status_code == 303
-    assert agency.post("/requests/1/preview", fewest_past="5").status_code == 303
+    assert agency.post("/requests/1/preview").status_code == 303
     pages.work()
-    assert agency.post("/requests/1/plan", fewest_past="5").status_code == 303
+    assert agency.post("/requests/1/plan").status_code == 303
     pages.work()
     digest = pages.get("client", "/requests/1").json()["plan"]
     plan = load_plan(pages.agency, digest)
@@ -364,7 +364,7 @@ def test_more_settings_reach_the_request_and_its_plan(pages, fields, wished, wor
     assert wished.items() <= filed["wishes"].items()
     page = pages.visitors["client"].see("/requests/1")
     assert words in page.words
-    pages.visitors["agency"].post("/requests/1/plan", fewest_past="5")
+    pages.visitors["agency"].post("/requests/1/plan")
     pages.work()
     plan = load_plan(pages.agency, pages.get("client", "/requests/1").json()["plan"])
     merge_risk = None if plan.moving is None else plan.moving.merge_risk
@@ -481,7 +481,7 @@ def test_a_plan_is_superseded_and_withdrawn(played):
     wish = {"ell": "3", "delta": "0.05", "releases": "2", "records": "3000"}
     place = client.post(f"/populations/{POPULATION}/ask", **wish).headers["location"]
     number = re.search(r"/requests/(\d+)", place)[1]
-    agency.post(f"/requests/{number}/plan", fewest_past="1")
+    agency.post(f"/requests/{number}/plan")
     played.work()
     second = played.get("agency", f"/requests/{number}").json()["plan"]
     assert "cannot be undone" in agency.see(f"/plans/{first}").words

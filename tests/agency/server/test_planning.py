@@ -11,7 +11,7 @@ from tests.agency.server.visitor import visitor
 
 from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.services.populations import upload_model
-from elldelta.agency.server.services.requests import FEWEST_PAST, begin_job, file_request
+from elldelta.agency.server.services.requests import begin_job, file_request
 from elldelta.agency.server.worker import run_next
 from elldelta.errors import RefusedError
 from elldelta.model.model import Model, write_model
@@ -33,32 +33,9 @@ def rare(service, tmp_path):
     return service
 
 
-def fewest_named(service, document):
-    """The smallest count that the plan of a request tells, after planning it with this document."""
-    number = service.post("client", "/requests", {**WISH, "records": 100_000}, status=201).json()["id"]
-    service.post("agency", f"/requests/{number}/plan", document, status=202)
-    service.work()
-    digest = service.get("client", f"/requests/{number}").json()["plan"]
-    plan = Plan.from_dict(json.loads(service.get("owner", f"/plans/{digest}/file").content))
-    return int(plan.columns[0].past_counts.min()), plan.n_classes
-
-
-def test_by_default_a_plan_names_no_value_that_few_past_records_had(rare):
-    careful, n_careful = fewest_named(rare, None)
-    assert careful >= FEWEST_PAST >= 5
-    assert fewest_named(rare, {}) == (careful, n_careful)
-    careless, n_careless = fewest_named(rare, {"fewest_past": 1})  # the test above can fail, and care costs
-    assert careless < FEWEST_PAST
-    assert n_careless > n_careful
-
-
-def test_form_and_interface_offer_the_same_number(rare):
-    number = rare.post("client", "/requests", WISH, status=201).json()["id"]
-    agency = visitor(rare, "agency")
-    [field] = agency.see(f"/requests/{number}").all("input", name="fewest_past")
-    agency.__exit__(None, None, None)
-    schema = rare.get(None, "/openapi.json").json()["components"]["schemas"]["PlanningWish"]
-    assert int(field["value"]) == schema["properties"]["fewest_past"]["default"] == FEWEST_PAST
+def test_a_plan_names_no_value_that_few_past_records_had(rare):
+    plan, _ = plan_of(rare, {**WISH, "records": 100_000})
+    assert plan.columns[0].past_counts.min() >= 5
 
 
 def upload(service, tmp_path, model):

@@ -302,12 +302,3 @@ def test_a_plan_has_one_population(service):
     assert "another population" in done["error"]["problem"]
     assert service.get("client", f"/requests/{number}").json()["status"] == "filed"
     assert service.get("client", f"/plans/{digest}").json()["plan"]["population"] == POPULATION
-
-
-def test_a_plan_under_way_is_not_taken_for_one_with_other_choices(service):
-    service.add_model()
-    number = service.post("client", "/requests", WISH, status=201).json()["id"]
-    first = service.post("agency", f"/requests/{number}/plan", {"fewest_past": 7}, status=202).json()["id"]
-    service.post("agency", f"/requests/{number}/plan", {"fewest_past": 8}, status=409)
-    again = service.post("agency", f"/requests/{number}/plan", {"fewest_past": 7}, status=202).json()["id"]
-    assert again == first

@@ -153,7 +153,7 @@ class SharpBound:
     def counted(self, classes: JointDistribution) -> JointDistribution:
         """What counts of classes."""
         if self.rounds_down:
-            return classes.rounded_down(self.fewest_past)
+            return classes.rounded_down()
         return classes.without_below(self.fewest_past)
 
     def total(self, failures: NDArray[np.float64]) -> float:

@@ -48,7 +48,7 @@ requests::
                                               "movers"?} -> 201 RequestView
     GET    /requests                  client (own), agency, auditor  Page of RequestView
     GET    /requests/{id}             the same  RequestView
-    POST   /requests/{id}/preview     agency  {"fewest_past"?: 5} or no body -> 202 JobView
+    POST   /requests/{id}/preview     agency  -> 202 JobView
     POST   /requests/{id}/plan        agency  the same -> 202 JobView; result: {"plan": digest, ...}
     POST   /requests/{id}/decline     agency  {"reason"} -> RequestView
     GET    /jobs/{id}                 agency, whoever asked for it; audits: all  JobView

@@ -27,7 +27,6 @@ from elldelta.agency.server.services.planning import last_preview
 from elldelta.agency.server.services.populations import show_population
 from elldelta.agency.server.services.requests import (
     AGENCY_DECIDES,
-    FEWEST_PAST,
     MOST_RELEASES,
     RequestView,
 )
@@ -89,18 +88,6 @@ class NewRequest(body_of(Wish)):  # type: ignore[misc]
     population: str = Field(pattern=NAME_PATTERN)
 
 
-class PlanningWish(Body):
-    """How the agency wants a request planned."""
-
-    fewest_past: int = Field(
-        default=FEWEST_PAST,
-        ge=1,
-        le=LARGEST,
-        description="The plan names a value of a class only if so many past records had it there: everybody "
-        "gets the plan, and a rare value could give somebody away.",
-    )
-
-
 @api.post("/requests", status_code=201, summary="Ask for a plan", dependencies=[allow(CLIENT)])
 def create(context: CurrentContext, body: NewRequest) -> RequestView:
     """Files a request; the agency decides about it."""
@@ -126,19 +113,15 @@ def show(context: CurrentContext, id: Number) -> RequestView:  # noqa: A002
     summary="See what a request would get",
     dependencies=[allow(AGENCY)],
 )
-def preview(context: CurrentContext, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
+def preview(context: CurrentContext, id: Number) -> JobView:  # noqa: A002
     """Starts a job; its result holds the plan that the request would get."""
-    return requests.begin_job(
-        context.agency, context.caller, id, "preview", (body or PlanningWish()).fewest_past
-    )
+    return requests.begin_job(context.agency, context.caller, id, "preview")
 
 
 @api.post("/requests/{id}/plan", status_code=202, summary="Plan and issue", dependencies=[allow(AGENCY)])
-def plan(context: CurrentContext, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
+def plan(context: CurrentContext, id: Number) -> JobView:  # noqa: A002
     """Starts a job that makes the plan, signs it and issues it; its result names the digest."""
-    return requests.begin_job(
-        context.agency, context.caller, id, "plan", (body or PlanningWish()).fewest_past
-    )
+    return requests.begin_job(context.agency, context.caller, id, "plan")
 
 
 @api.post("/requests/{id}/decline", summary="Decline a request", dependencies=[allow(AGENCY)])
@@ -199,7 +182,7 @@ def _one(context: RequestContext, id: int, posted: Posted = EMPTY_FORM, **_: obj
     if context.caller.role == AGENCY:
         content["preview"] = last_preview(context.agency, id)
         content["job"] = None if item.job is None else show_job(context.agency, context.caller, item.job)
-    return content | {"fewest_past": FEWEST_PAST, "typed": posted.typed}
+    return content | {"typed": posted.typed}
 
 
 @pages.get("/requests/{id}", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
@@ -213,9 +196,8 @@ def show_page(context: CurrentContext, id: Number) -> Response:  # noqa: A002
 @form_again("request.html", _one)
 def begin(context: CurrentContext, id: Number, posted: PostedForm) -> Response:  # noqa: A002
     """Begins to compute what the request would get, or to make the plan, which the job issues."""
-    fewest_past = posted.read(PlanningWish).fewest_past
     is_plan = context.request.url.path.endswith("/plan")
-    requests.begin_job(context.agency, context.caller, id, "plan" if is_plan else "preview", fewest_past)
+    requests.begin_job(context.agency, context.caller, id, "plan" if is_plan else "preview")
     return redirect(f"/requests/{id}")
 
 

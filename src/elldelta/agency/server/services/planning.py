@@ -11,7 +11,7 @@ from elldelta.agency.server.errors import error_document
 from elldelta.agency.server.services.jobs import JobView, finish_job
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import check_epsilon, load_model, protected_model
-from elldelta.agency.server.services.requests import FEWEST_PAST, open_request
+from elldelta.agency.server.services.requests import open_request
 from elldelta.agency.server.tables import Job, ModelFile
 from elldelta.errors import RefusedError, counted
 from elldelta.plan.frontier import frontier_effort
@@ -91,16 +91,13 @@ def plan_and_issue(agency: Agency, job: Job, tell: Tell) -> None:
 
 def _made(agency: Agency, planner: Planner) -> Plan:
     """The plan, with a name of its model that others may see."""
-    plan = planner.made()
-    return replace(plan, model_digest=agency.keyed(plan.model_digest))
+    return replace(planner.made(), model=agency.keyed(planner.model.digest))
 
 
 def _planner(agency: Agency, job: Job, tell: Tell) -> Planner:
     """What makes the plan of a request."""
     model = _model(agency, job, tell)
-    # Noise protects people with rare values, too.
-    fewest = 1 if model.noise else job.arguments["fewest_past"]
-    return Planner(model, Wish.from_dict({**job.arguments["wishes"], "fewest_past": fewest}))
+    return Planner(model, Wish.from_dict(job.arguments["wishes"]))
 
 
 def _model(agency: Agency, job: Job, tell: Tell) -> Model:
@@ -112,13 +109,7 @@ def _model(agency: Agency, job: Job, tell: Tell) -> Model:
 
 def _n_classes(model: Model, ell: int, records: int) -> int | None:
     """The classes of a plan, about; None if nothing can be promised."""
-    fewest = 1 if model.noise else FEWEST_PAST
-    wish = Wish(
-        ell=ell,
-        records=records,
-        releases=FRONTIER_RELEASES,
-        fewest_past=fewest,
-    )
+    wish = Wish(ell=ell, records=records, releases=FRONTIER_RELEASES)
     try:
         effort = frontier_effort(model, len(FRONTIER_RECORDS) * len(FRONTIER_ELLS))
         return Planner(model, wish, effort=effort).made().n_classes

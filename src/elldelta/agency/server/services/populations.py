@@ -199,7 +199,7 @@ def find_model(session: Session, population_id: int, plan: Plan) -> ModelFile | 
     """The model that a plan was made from, the newest."""
     return session.scalars(
         select(ModelFile)
-        .where(ModelFile.population_id == population_id, ModelFile.keyed_digest == plan.model_digest)
+        .where(ModelFile.population_id == population_id, ModelFile.keyed_digest == plan.model)
         .order_by(ModelFile.id.desc())
         .limit(1)
     ).one_or_none()

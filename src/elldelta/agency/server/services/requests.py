@@ -14,7 +14,7 @@ from elldelta.agency.server.services.jobs import JobView, enqueue
 from elldelta.agency.server.services.populations import current_model, find_population
 from elldelta.agency.server.tables import CLIENT, Job, Party, Request, check_text
 from elldelta.agency.views import View
-from elldelta.core.checks import check_ell, check_whole
+from elldelta.core.checks import check_ell
 from elldelta.files import digest
 from elldelta.plan.column_wishes import check_several_columns, numbers_by_column
 from elldelta.plan.wish import Wish, check_noisy
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 MOST_RELEASES = 10_000
 """More would not be a plan but a way to keep the service busy."""
 
-FEWEST_PAST = 5
-"""Past records behind every value that a plan names, unless the agency says otherwise: everybody gets it."""
-
-AGENCY_DECIDES = frozenset({"p", "beta", "fewest_past"})
+AGENCY_DECIDES = frozenset({"p", "beta"})
 """What of a wish no client decides."""
 
 RequestStatus = Literal["filed", "planned", "declined"]
@@ -128,7 +125,6 @@ def begin_job(
     caller: Caller,
     request_id: int,
     kind: Literal["preview", "plan"],
-    fewest_past: int = FEWEST_PAST,
 ) -> JobView:
     """Begins a job for a request that is open.
 
@@ -138,9 +134,7 @@ def begin_job(
         request_id: The request.
         kind: "preview": the plan that it would get. "plan": the plan, which the job
             issues.
-        fewest_past: A plan names a value of a class only if so many past records had it there.
     """
-    check_whole("the number of past records per witness", fewest_past)
     with agency.database.writing() as session:
         request = open_request(session, request_id)
         model = current_model(agency, request.population)
@@ -148,9 +142,8 @@ def begin_job(
             "request": request_id,
             "model": model.id,
             "wishes": request.wishes,
-            "fewest_past": fewest_past,
         }
-        subject = _preview_subject(model.digest, request.wishes, fewest_past)
+        subject = _preview_subject(model.digest, request.wishes)
         if kind == "plan":
             subject = digest({"kind": "plan", "request": request_id})
         return enqueue(session, agency, caller, kind, subject, arguments, request_id=request_id)
@@ -176,9 +169,9 @@ def open_request(session: Session, request_id: int) -> Request:
     return request
 
 
-def _preview_subject(model_digest: str, wishes: dict[str, Any], fewest_past: int) -> str:
+def _preview_subject(model_digest: str, wishes: dict[str, Any]) -> str:
     """What a preview is about: the same for the same model and wishes, whoever asks."""
-    return digest({"kind": "preview", "model": model_digest, "wishes": wishes, "fewest_past": fewest_past})
+    return digest({"kind": "preview", "model": model_digest, "wishes": wishes})
 
 
 def _check_open(session: Session, caller: Caller, most: int) -> None:
