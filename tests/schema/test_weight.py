@@ -48,6 +48,18 @@ def test_a_column_without_weights_is_refused(weights):
         ed.Schema.infer(survey(weights), ["age"], "vote", weight="w")
 
 
+@pytest.mark.parametrize("name", [5, "", ["w"]])
+def test_a_weight_has_a_name(name):
+    with pytest.raises(SchemaError, match="needs a name"):
+        ed.Schema.infer(survey([1.0] * 4), ["age"], "vote", weight=name)
+
+
+def test_a_weight_that_is_not_there_is_named_with_what_is():
+    with pytest.raises(DataError, match="Column 'wt' is missing") as caught:
+        ed.Schema.infer(survey([1.0] * 4), ["age"], "vote", weight="wt")
+    assert "'w'" in caught.value.found
+
+
 @pytest.mark.parametrize("values", [[True, False] * 2, pd.to_datetime(["2020-01-01"] * 4)])
 def test_what_are_no_numbers_are_no_weights(values):
     with pytest.raises(DataError, match="cannot hold weights"):

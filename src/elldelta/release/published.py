@@ -147,11 +147,13 @@ def read_published(
         raise not_as_described(
             name, "Its rows are in another order, or something stands in the file besides them."
         )
-    return replace(published, unchecked=tuple(_unchecked(table, is_so)))
+    return replace(published, unchecked=tuple(_unchecked(table, is_so, has_weights=weights is not None)))
 
 
-def _unchecked(table: Table, is_as_made: bool | None) -> Iterator[str]:
+def _unchecked(table: Table, is_as_made: bool | None, *, has_weights: bool) -> Iterator[str]:
     """What nobody could check, in words."""
+    if has_weights:
+        yield "The weights are the owner's word, too: that they are rounded as the manifest says was checked."
     if is_as_made is None:
         yield "The order of the rows was not checked: only files and tables in memory have one."
     elif table.files and not is_by_this_library(table.files[0]):

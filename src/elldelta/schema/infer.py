@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from elldelta.engines import sql
 from elldelta.errors import Note, ParameterError, SchemaError, counted
+from elldelta.schema.column import check_name
 from elldelta.schema.composite import first_parts, is_composite, with_composites, with_parts
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.hierarchy import HierarchyRows
@@ -104,7 +105,10 @@ def propose(
     names = (*quasi_identifiers, *entries)
     tokens_of = {name: missing_tokens(na.get(name, ()), not_na.get(name, ())) for name in names}
     table = with_composites(table, {name: tokens_of[name] for name in entries})
-    table.require(names)
+    weights = () if weight is None else (weight,)
+    for name in weights:
+        check_name(name)
+    table.require((*names, *weights))
     for given, what in ((bins, "bins"), (na, "missing values"), (not_na, "values"), (widen, "ends")):
         _check_known(given, names, f"A column without a role has {what}.", what)
     changing = dict.fromkeys(changes)
@@ -139,7 +143,6 @@ def propose(
             progress((place + 1) / len(names))
     table.check_read(profiles[0].n_rows)
     first = len(quasi_identifiers)
-    weights = () if weight is None else (weight,)
     proposed, remarks = propose_weight(table, weight)
     schema = Schema(
         tuple(columns[:first]),
