@@ -8,6 +8,7 @@ that move rule no explanation out.
 """
 
 import json
+import os
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -27,7 +28,7 @@ from benchmarks._arena_peers import NAMES, check_twin, peer_tries
 from benchmarks._processes import PEERS
 from benchmarks._result import FOLDER, Fact
 
-PROCESSES = 4
+PROCESSES = len(os.sched_getaffinity(0))
 TWINS = 0.3
 """The share of a draw's records on which the peers themselves are run."""
 SLOW_FIRST = ("Drinking", "General Social Survey", "Adult", "World Values Survey", "Fertility", "Military")

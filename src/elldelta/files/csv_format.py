@@ -11,8 +11,6 @@ import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-import numpy as np
-
 from elldelta.errors import FileError, ParameterError
 from elldelta.files.atomic import unreadable
 
@@ -143,6 +141,8 @@ def recount(files: Mapping[Path, str], quote: str, n_read: int) -> int:
 
 def _n_lines(path: Path, quote: int | None = None) -> int:
     """The number of lines; with a quote, of those that are not blank and do not end between two quotes."""
+    import numpy as np  # not needed by --help
+
     n, n_bytes, last_end, inside, last = 0, 0, -1, False, b"\n"
     with _open_bytes(path) as file:
         while piece := file.read(_PIECE_BYTES):
