@@ -10,13 +10,16 @@ from scipy.stats import binom
 
 import elldelta as ed
 from elldelta.core.closeness import FEWEST_PAST, MOST_PARTS, public_references
-from elldelta.core.promises import Shown, certify
+from elldelta.core.promises import Close, Shown, certify
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import seal
+from elldelta.model.counts import Accounting, Counts
+from elldelta.model.model import Model
 from elldelta.plan import closeness, planner
 from elldelta.plan.consistency import contradiction
 from elldelta.plan.plan import Plan, read_plan, write_plan
 from elldelta.plan.wish import Wish
+from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 DISEASES = np.array(["flu", "cold", "gout", "acne", "mumps"])
 
@@ -129,6 +132,53 @@ def test_references_are_near_the_classes_and_tell_no_counts(model, plan):
     moved[:, 0] += 1
     same = (public_references(moved) == public_references(counts)).all(axis=1)
     assert same.mean() > 0.3
+
+
+def test_a_reference_tells_nothing_of_a_single_past_record():
+    """The attack: does a rare value stand in the reference more often where somebody has it? 60 histories."""
+    rng, told = np.random.default_rng(8), []
+    for _ in range(60):
+        without = np.zeros((6, 8), np.int64)
+        without[:, :7] = rng.multinomial(rng.integers(12, 40), rng.dirichlet(np.full(7, 2.0)), 6)
+        common = int(without[0].argmax())
+        without[:, 7] = rng.integers(0, 4, 6) * 5
+        without[0, 7] = 0
+        having = without.copy()
+        having[0, [common, 7]] += [-1, 1]
+        told.append([int(public_references(past)[0, 7]) for past in (having, without)])
+    rare, common = np.array(told).T
+    assert abs(int((rare > 0).sum()) - int((common > 0).sum())) <= 2
+
+
+def test_no_class_fails_more_often_than_a_plan_that_moves_says():
+    """By draws from the truth, of which the past is a sample; a neighbour's reference would be noticed."""
+    rng = np.random.default_rng(3)
+    base = rng.dirichlet(np.full(5, 2.0))
+    truth = (
+        np.array([rng.dirichlet(200 * base) for _ in range(40)]) * rng.dirichlet(np.full(40, 0.5))[:, None]
+    )
+    schema = Schema(
+        (Column("age", Integers(0, 39)),), Column("disease", Categories(tuple(DISEASES.tolist())))
+    )
+    table = rng.multinomial(2000, truth.ravel()).reshape(truth.shape)
+    rows, values = np.nonzero(table)
+    past = Model(Counts.from_cells(schema, rows, values, table[rows, values], Accounting(2000, 2000)))
+    made = ed.plan(past, closeness=0.4, releases=1, records=5000, merge_risk=0.1)
+    assert "a class is estimated not to pass with a chance of at most 0.1." in made.promise
+    class_of = made.class_of(np.arange(40))
+    drawn = [
+        Shown.of(
+            np.array([draw[class_of == number].sum(axis=0) for number in range(made.n_classes)]),
+        )
+        for draw in rng.multinomial(5000, truth.ravel(), 200).reshape(200, *truth.shape)
+    ]
+    assert np.mean([certify(made.promises, shown).fails for shown in drawn], axis=0).max() <= 0.2
+    wrong = [
+        replace(promise, references=promise.references[::-1, ::-1])
+        for promise in made.promises
+        if isinstance(promise, Close)
+    ]
+    assert np.mean([certify(wrong, shown).fails for shown in drawn], axis=0).max() > 0.5
 
 
 @pytest.mark.parametrize("wish", [{}, {"k": 1, "delta": 0.2}, {"k": 1, "merge_risk": 0.2}], ids=str)
