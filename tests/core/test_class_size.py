@@ -1,10 +1,11 @@
 """How likely classes hold fewer than k records, against exact fractions and against drawn releases."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elldelta.core.distribution import JointDistribution
@@ -21,6 +22,7 @@ def fewer_than(k, n_records, mass):
 
 @settings(deadline=None)
 @given(st.integers(1, 40), st.integers(2, 12), st.fractions(0, 1, max_denominator=50))
+@example(587, 26, Fraction(0.7348457855675093))
 def test_the_chance_is_that_of_a_binomial(n_records, k, mass):
     exact = float(fewer_than(k, n_records, mass)) if k <= n_records else 1.0
     found = float(shortfalls_upper(float(mass), n_records, k))

@@ -174,11 +174,11 @@ def shortfalls_upper(masses: ArrayLike, n_records: int, k: int) -> NDArray[np.fl
     [0.75, 0.0]
     """
     shares = np.clip(np.asarray(masses, dtype=np.float64), 0.0, 1.0)
-    if k <= 1:
-        return np.zeros(shares.shape)
-    from scipy.stats import binom
+    if k <= 1 or k > n_records:
+        return np.full(shares.shape, float(k > 1))
+    from scipy.special import betaincc  # scipy.stats takes half a second to import, and says 0 of 1e-284
 
-    chances: NDArray[np.float64] = np.minimum(1.0, binom.cdf(k - 1, n_records, shares) * ROUND_UP)
+    chances: NDArray[np.float64] = np.minimum(1.0, betaincc(k, n_records - k + 1, shares) * ROUND_UP)
     return chances
 
 
