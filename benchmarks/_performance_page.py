@@ -12,6 +12,9 @@ LIMITS = {
     "sparse": "Sparse models: the whole command, beside one `numpy.bincount` of the cells",
     "spark": "Spark on two cores (`local[2]`), beside its own read and write of the same table",
 }
+CONTINENT, MILLION = 10**9, 10**6
+"""People."""
+ONE_PROCESS = "one process"
 BUSY = 0.5
 """Programs that waited for each core when a benchmark began, from which on the machine was busy."""
 TOOLS = {
@@ -32,6 +35,8 @@ def performance_page(snapshot):
         parts += ["## Beside other tools", *_peers(snapshot)]
     if "growth" in snapshot:
         parts += ["## How it grows", *_growth(snapshot)]
+    if facts(snapshot, "regions", "plans by region"):
+        parts += ["## Plans by region", *_regions(snapshot)]
     if facts(snapshot, "quality", "quality"):
         parts += ["## What plans keep", *_quality(snapshot)]
     parts += ["## Measure it yourself", _again()]
@@ -335,6 +340,42 @@ better.
     kinds = list(dict.fromkeys(kind for found in cells.values() for kind in found))
     rows = [(name, *(found.get(kind, "") for kind in kinds)) for name, found in cells.items()]
     yield table(("Classes, NCP", *kinds), rows)
+
+
+def _regions(snapshot):
+    """Time and memory against the number of regions, and what that makes of a continent."""
+    rows = facts(snapshot, "regions", "plans by region")
+    yield """
+Every region has 50,000 combinations and a million cells above zero. The whole command reads them, plans and
+writes the plan. Peak memory is that of the command; where others plan, also of the largest of them.
+"""
+    yield table(
+        ("Regions", "cells", "classes", "where", "passed", "processor time", "peak memory"),
+        [
+            (
+                row["regions"],
+                number(row["cells"]),
+                number(row["classes"]),
+                row["where"],
+                seconds(row["passed_seconds"]),
+                seconds(row["seconds"]) if row["where"] == ONE_PROCESS else "",
+                size(row["memory_bytes"])
+                + ("" if row["where"] == ONE_PROCESS else f" and {size(row['worker_bytes'])}"),
+            )
+            for row in rows
+        ],
+    )
+    first, *_, last = (row for row in rows if row["where"] == ONE_PROCESS)
+    times = CONTINENT / last["cells"]
+    grows = (last["memory_bytes"] - first["memory_bytes"]) / (last["cells"] - first["cells"])
+    yield f"""
+**A continent, on paper.** A billion people are at most a billion cells, each record in one of its own:
+{significant(times)} times the last row of one process. Time is linear, so that is
+{seconds(times * last["seconds"])} of one processor, with {number(round(times * last["classes"]))} classes
+in a plan of {size(times * last["plan_bytes"])}. Memory grows with the classes, here by
+{size(grows * MILLION)}
+for every million cells: {size(last["memory_bytes"] + grows * (CONTINENT - last["cells"]))}.
+"""
 
 
 def _again():
