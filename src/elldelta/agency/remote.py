@@ -136,7 +136,7 @@ def fetch_plan(
     if signed.population is not None and signed.population != view.population:
         raise unexpected("The plan is signed for another population than the one it names.")
     content = server.get("plans", plan_digest, "file", most_bytes=MOST_FILE_BYTES).content
-    document = json_object(content)
+    document = json_object(content, columns=True)
     if document is None or document.get("digest") != plan_digest:
         raise unexpected("It is no plan, or another one than the one that was asked for.")
     plan = Plan.from_dict(document, source="The plan of the server")

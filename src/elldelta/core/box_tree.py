@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LEAF = -1
 """Stands for the attribute of a node that is not cut."""
 
+_MOST_ENDS = 1 << 26
+"""Nodes times attributes of the largest tree: the ends of all boxes take 1 GiB."""
+
 _FEW_COMBINATIONS = 1 << 22
 """Up to this many combinations the leaf of every one is written down: 32 MB."""
 
@@ -58,6 +61,11 @@ class BoxTree:
             raise ParameterError(
                 f"Cuts go through one of {len(sizes)} attributes.",
                 found=f"Attributes from {attributes.min()} to {attributes.max()}.",
+            )
+        if attributes.size * len(sizes) > _MOST_ENDS:
+            raise ParameterError(
+                "The tree of cuts is too large.",
+                found=f"It has {counted(attributes.size, 'node')} over {counted(len(sizes), 'attribute')}.",
             )
         object.__setattr__(self, "attributes", attributes)
         object.__setattr__(self, "places", places)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from elldelta.core.distribution import JointDistribution
 
 
+_AT_ONCE = 1 << 18
+"""So many witnesses are compared at a time, about."""
+
+
 @dataclass(frozen=True, eq=False)
 class Witnesses:
     """A_c of every class, as positions of values.
@@ -87,9 +91,22 @@ class Witnesses:
 
     def repeat_any(self) -> bool:
         """Whether a class has a witness twice."""
-        order = np.lexsort((self.values, self.classes))
-        classes, values = self.classes[order], self.values[order]
-        return bool(((np.diff(classes) == 0) & (np.diff(values) == 0)).any())
+        return any((keys[1:] == keys[:-1]).any() for keys in self._sorted_keys())
+
+    def same_sets(self, other: Witnesses) -> bool:
+        """Whether every class has the same witnesses here and there, in any order."""
+        return np.array_equal(self.counts, other.counts) and all(
+            np.array_equal(own, others)
+            for own, others in zip(self._sorted_keys(), other._sorted_keys(), strict=True)
+        )
+
+    def _sorted_keys(self) -> Iterator[NDArray[np.int64]]:
+        """Class and value of each witness as one number, rising; some classes at a time."""
+        step = max(1, _AT_ONCE * len(self) // max(1, self.values.size))
+        for start in range(0, len(self), step):
+            counts = self.counts[start : start + step]
+            some = slice(self.offsets[start], self.offsets[start + counts.size])
+            yield np.sort((np.repeat(np.arange(counts.size), counts) << 32) + self.values[some])
 
     def at(self, classes: NDArray[np.int64]) -> Witnesses:
         """The witnesses of these classes, in the order given."""

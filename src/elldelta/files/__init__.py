@@ -28,6 +28,7 @@ from elldelta.files.csv_format import (
     transcode,
     wrong_encoding,
 )
+from elldelta.files.number_columns import NumberColumn
 from elldelta.files.records import MALFORMED, MisfitError, dotted, fields_of, record_from, whole_numbers_of
 from elldelta.files.sealed_json import (
     as_bytes,
@@ -43,8 +44,8 @@ from elldelta.files.sealed_json import (
     read_json,
     seal,
     sealed_bytes,
+    skeleton,
     unseal,
-    unsealed_parts,
     unsealed_record,
 )
 from elldelta.files.signatures import (

@@ -14,11 +14,11 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.files.number_columns import NumberColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
 MALFORMED = (
@@ -100,7 +100,7 @@ def record_from(
     raise MisfitError(wrong, found=found, remedy=remedy, place=place)
 
 
-def whole_numbers_of(document: Mapping[str, Any], name: str) -> NDArray[np.int64]:
+def whole_numbers_of(document: Mapping[str, Any], name: str) -> NDArray[Any]:
     """A column of whole numbers of a document.
 
     Raises:
@@ -109,6 +109,8 @@ def whole_numbers_of(document: Mapping[str, Any], name: str) -> NDArray[np.int64
     import numpy as np
 
     listed = document[name]
+    if isinstance(listed, NumberColumn):
+        return listed.numbers
     if isinstance(listed, list) and set(map(type, listed)) <= {int}:
         with suppress(OverflowError):
             return np.array(listed, dtype=np.int64)

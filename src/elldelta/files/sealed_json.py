@@ -11,15 +11,15 @@ import math
 import os
 import re
 from itertools import chain
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files.atomic import read_bytes
+from elldelta.files.number_columns import NumberColumn, taken_out
 from elldelta.files.records import MisfitError, record_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 SealedRecord = TypeVar("SealedRecord", bound="Sealed")
 
@@ -28,9 +28,7 @@ _LISTS = {list, tuple}
 _SCALARS = {type(None), bool, int, str}
 """Types whose values are all plain; a list of them needs no look at each."""
 _NUMBERS = {int, float}
-
-MANY_ROWS, MOST_REPEATED = 1000, 100_000
-"""Tables of so many rows are looked at for numbers that repeat, of which so many may be different."""
+_PLACE = re.compile(rb'\{"":\d+\}')
 
 
 def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON value)
@@ -39,36 +37,58 @@ def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON valu
     >>> canonical_json({"b": 1, "a": [0.5, "é", None]}).decode()
     '{"a":[0.5,"é",null],"b":1}'
     """
-    text = _repeated_numbers(document)
-    if not text:
-        _check_plain(document)
-        text = json.dumps(
-            document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
+    return b"".join(_pieces(document))
+
+
+def _pieces(document: Any) -> Iterator[bytes | memoryview]:  # noqa: ANN401 (any plain JSON value)
+    """The canonical bytes piece by piece: columns of numbers are not copied."""
+    text, columns = skeleton(document)
+    begin = 0
+    for match, column in zip(_PLACE.finditer(text) if columns else (), columns, strict=True):
+        yield from (text[begin : match.start()], b"[", column.text, b"]")
+        begin = match.end()
+    yield text[begin:]
+
+
+def skeleton(document: Any) -> tuple[bytes, list[NumberColumn]]:  # noqa: ANN401 (any plain JSON value)
+    """The canonical bytes with an object of the key "" in the place of each column of numbers, and these."""
+    _check_plain(document)
+    columns: list[NumberColumn] = []
+
+    def placed(column: NumberColumn) -> dict[str, int]:
+        columns.append(column)
+        return {"": column.numbers.size}
+
+    text = json.dumps(
+        document,
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+        default=placed,
+    )
     try:
-        return text.encode("utf-8")
+        content = text.encode("utf-8")
     except UnicodeEncodeError:
         raise ParameterError(
             "A document for a digest must be valid Unicode.",
             found="A text holds half of a surrogate pair.",
         ) from None
+    if columns and len(_PLACE.findall(content)) != len(columns):
+        raise _not_plain("An empty key beside columns of numbers")
+    return content, columns
 
 
-def canonical_parts(
-    document: Mapping[str, Any], written: Mapping[str, bytes] = MappingProxyType({})
-) -> dict[str, bytes]:
-    """The canonical bytes of every member of a JSON object, of which some may be written already."""
-    return {
-        name: written.get(name) or canonical_json(name) + b":" + canonical_json(value)
-        for name, value in document.items()
-    }
+def canonical_parts(document: Mapping[str, Any]) -> dict[str, tuple[bytes | memoryview, ...]]:
+    """The canonical bytes of every member of a JSON object, in pieces."""
+    return {name: (canonical_json(name), b":", *_pieces(value)) for name, value in document.items()}
 
 
-def members(parts: Mapping[str, bytes]) -> Iterator[bytes]:
+def members(parts: Mapping[str, Iterable[bytes | memoryview]]) -> Iterator[bytes | memoryview]:
     """The canonical bytes of a JSON object from those of its members, one after the other."""
     for place, name in enumerate(sorted(parts)):
         yield b"," if place else b"{"
-        yield parts[name]
+        yield from parts[name]
     yield b"}" if parts else b"{}"
 
 
@@ -96,31 +116,20 @@ def seal(kind: str, version: int, content: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "digest": digest(document)}
 
 
-def sealed_bytes(
-    kind: str, version: int, content: Mapping[str, Any], written: Mapping[str, bytes] = MappingProxyType({})
-) -> tuple[str, bytes]:
+def sealed_bytes(kind: str, version: int, content: Mapping[str, Any]) -> tuple[str, bytes]:
     """The digest of what `seal` returns, and its bytes as they stand in a file; values are written once.
-
-    Members whose canonical bytes are known already (`unseal`) need not be written again.
 
     >>> made = seal("thing", 1, {"a": 0.5})
     >>> sealed_bytes("thing", 1, {"a": 0.5}) == (made["digest"], as_bytes(made))
     True
     """
-    parts = canonical_parts({"kind": f"elldelta {kind}", "format": version, **content}, written)
+    parts = canonical_parts({"kind": f"elldelta {kind}", "format": version, **content})
     digest = digest_of_parts(members(parts))
     return digest, b"".join((*members(parts | canonical_parts({"digest": digest})), b"\n"))
 
 
 def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Checks what `seal` added and returns the rest; see `unsealed_parts`."""
-    return unsealed_parts(kind, version, document, source)[0]
-
-
-def unsealed_parts(
-    kind: str, version: int, document: Mapping[str, Any], source: str
-) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Checks what `seal` added and returns the rest, and the canonical bytes of every member.
+    """Checks what `seal` added and returns the rest.
 
     Raises:
         FileError: It is another kind of document, of another version, or does not match its digest.
@@ -134,13 +143,12 @@ def unsealed_parts(
     check_format(source, document.get("format"), version)
     content = {key: value for key, value in document.items() if key != "digest"}
     try:
-        parts = canonical_parts(content)
-        intact = digest_of_parts(members(parts)) == document.get("digest")
+        intact = digest_of_parts(members(canonical_parts(content))) == document.get("digest")
     except (ElldeltaError, RecursionError):  # nested deeper than anything of ours
         intact = False
     if not intact:
         raise changed(source)
-    return {key: value for key, value in content.items() if key not in ("kind", "format")}, parts
+    return {key: value for key, value in content.items() if key not in ("kind", "format")}
 
 
 class Sealed(Protocol):
@@ -196,9 +204,9 @@ def as_bytes(document: Mapping[str, Any]) -> bytes:
     return canonical_json(dict(document)) + b"\n"
 
 
-def read_json(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
-    """Reads a JSON object from a file, or says what is wrong with the file."""
-    document = json_object(read_bytes(path, kind))
+def read_json(path: str | os.PathLike[str], kind: str, *, columns: bool = False) -> dict[str, Any]:
+    """Reads a JSON object from a file, or says what is wrong with the file; see `json_object`."""
+    document = json_object(read_bytes(path, kind), columns=columns)
     if document is None:
         raise FileError(
             f"{os.fspath(path)} is not a {kind}.",
@@ -208,15 +216,23 @@ def read_json(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     return document
 
 
-def json_object(content: bytes) -> dict[str, Any] | None:
-    """The JSON object that the bytes are; None if they are something else, or can be read in two ways."""
+def json_object(content: bytes, *, columns: bool = False) -> dict[str, Any] | None:
+    """The JSON object that the bytes are; None if they are something else, or can be read in two ways.
+
+    Args:
+        content: The bytes.
+        columns: Whether long lists of whole numbers come as columns (`NumberColumn`).
+    """
+    if columns:
+        rest, found = taken_out(content)
+        hook = _Columns(found)
+        try:
+            document = json.loads(rest, object_pairs_hook=hook, parse_constant=_refuse)
+        except (KeyError, ValueError, RecursionError):  # perhaps a text or an object only looks like a column
+            return json_object(content)
+        return document if isinstance(document, dict) and not hook.left else json_object(content)
     try:
-        document = json.loads(
-            content,
-            object_pairs_hook=_without_doubles,
-            parse_constant=_refuse,
-            parse_float=_Floats().__getitem__,
-        )
+        document = json.loads(content, object_pairs_hook=_without_doubles, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
@@ -233,32 +249,16 @@ def _refuse(_: str) -> None:
     raise ValueError
 
 
-class _Floats(dict[str, float]):
-    """The floats that were read so far by their spelling: in large tables few are different."""
+class _Columns:
+    """Puts the columns that were taken out of a document back to their places, as what they are."""
 
-    def __missing__(self, text: str) -> float:
-        number = float(text)
-        if len(self) < MOST_REPEATED:
-            self[text] = number
-        return number
+    def __init__(self, columns: Sequence[NumberColumn]) -> None:
+        self.n_columns, self.left = len(columns), dict(enumerate(columns))
 
-
-def _repeated_numbers(document: object) -> str:
-    """The JSON of a large table of numbers of which few are different: each is spelled out once, else ""."""
-    if not isinstance(document, list | tuple) or len(document) < MANY_ROWS:
-        return ""
-    if not set(map(type, document)) <= _LISTS:
-        return ""
-    kinds = set(map(type, chain.from_iterable(document)))
-    if kinds not in ({float}, {int}):
-        return ""
-    texts = {number: repr(number) for number in set(chain.from_iterable(document))}
-    if len(texts) > MOST_REPEATED:
-        return ""
-    # 0.0 is equal to -0.0, and not spelled alike.
-    if kinds == {float} and (0.0 in texts or not all(map(math.isfinite, texts))):
-        return ""
-    return f"[{','.join(['[' + ','.join([texts[number] for number in row]) + ']' for row in document])}]"
+    def __call__(self, pairs: list[tuple[str, Any]]) -> dict[str, Any] | NumberColumn:
+        if self.n_columns and len(pairs) == 1 and pairs[0][0] == "" and type(pairs[0][1]) is int:
+            return self.left.pop(pairs[0][1])  # each stands in one place
+        return _without_doubles(pairs)
 
 
 def _check_plain(document: object) -> None:
@@ -285,7 +285,7 @@ def _check_plain(document: object) -> None:
                     _check_plain(value)
         case float() if not math.isfinite(document):
             raise _not_finite()
-        case None | bool() | int() | float() | str():
+        case None | bool() | int() | float() | str() | NumberColumn():
             pass
         case _:
             raise _not_plain(f"A value of type {type(document).__name__}")

@@ -22,7 +22,7 @@ from elldelta.core.distribution import frozen, rungs_below
 from elldelta.core.generalize.bounds import ClosenessBound
 from elldelta.core.promises import Close, Shown
 from elldelta.errors import ParameterError
-from elldelta.files import fields_of, record_from, whole_numbers_of
+from elldelta.files import NumberColumn, fields_of, record_from, whole_numbers_of
 from elldelta.parameters import ClosenessTo
 
 if TYPE_CHECKING:
@@ -182,11 +182,11 @@ class Closeness:
     )
 
     def to_dict(self) -> dict[str, Any]:
-        """The closeness as plain JSON values."""
+        """The closeness as plain JSON values and columns of numbers."""
         return {
             **fields_of(self),
-            "references": self.references.ravel().tolist(),
-            "past_sizes": self.past_sizes.tolist(),
+            "references": NumberColumn.of(self.references.ravel()),
+            "past_sizes": NumberColumn.of(self.past_sizes),
         }
 
     @classmethod

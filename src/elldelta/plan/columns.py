@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray  # noqa: TC002 (records are read by their annotations)
+import numpy as np  # noqa: TC002 (records are read by their annotations)
+from numpy.typing import NDArray  # noqa: TC002
 
 from elldelta.core.checks import check_ell
 from elldelta.core.distribution import frozen
 from elldelta.core.promises import Values
 from elldelta.core.witnesses import Witnesses
 from elldelta.errors import ParameterError
-from elldelta.files import fields_of, record_from, whole_numbers_of
+from elldelta.files import NumberColumn, fields_of, record_from, whole_numbers_of
 from elldelta.plan.closeness import Closeness
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ColumnPlan:
     failure_upper: float
     p: float | None
     witnesses: Witnesses
-    past_counts: NDArray[np.int64]
+    past_counts: NDArray[np.integer[Any]]
     past_records: int
     closeness: Closeness | None = None
 
@@ -72,7 +72,7 @@ class ColumnPlan:
             raise ParameterError("Every witness value of a plan needs the number of its past records.")
         if not 0 <= counts.min(initial=0) <= counts.max(initial=0) <= self.past_records < _MOST_RECORDS:
             raise ParameterError("A witness cannot have more past records than there are.")
-        object.__setattr__(self, "past_counts", frozen(counts, np.int64, copy=True))
+        object.__setattr__(self, "past_counts", frozen(counts, counts.dtype, copy=True))
 
     def check(self, n_classes: int, column: Column) -> None:
         """Refuses what does not fit the classes of a plan and the values of its column."""
@@ -156,11 +156,13 @@ class ColumnPlan:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """What is promised of the column, as plain JSON values."""
+        """What is promised of the column, as plain JSON values and columns of numbers."""
         return {
             **fields_of(self),
-            "witnesses": {name: numbers.tolist() for name, numbers in fields_of(self.witnesses).items()},
-            "past_counts": self.past_counts.tolist(),
+            "witnesses": {
+                name: NumberColumn.of(numbers) for name, numbers in fields_of(self.witnesses).items()
+            },
+            "past_counts": NumberColumn.of(self.past_counts),
             "closeness": None if self.closeness is None else self.closeness.to_dict(),
         }
 

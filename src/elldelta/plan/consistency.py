@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.witnesses import Witnesses
-from elldelta.errors import FileError, ParameterError, counted
+from elldelta.errors import FileError, counted
 
 if TYPE_CHECKING:
     from elldelta.plan.columns import ColumnPlan
@@ -34,9 +34,9 @@ def contradiction(plan: Plan, *, recompute: bool = True) -> str | None:
         wrong = wrong or _wrong_witnesses(column, sensitive) or _wrong_closeness(plan, column)
     if wrong is not None:
         return wrong
-    try:
-        _ = plan.promises
-    except ParameterError:
+    from elldelta.plan.movers import has_common_witnesses
+
+    if not all(has_common_witnesses(plan, column) for column in plan.columns):
         return "Classes among which people move do not have their witnesses in common."
     if recompute or not plan.is_certified:
         from elldelta.plan.failure import wrong_failure
@@ -61,7 +61,7 @@ def _wrong_budget(plan: Plan, column: ColumnPlan) -> str | None:
 
 def _wrong_witnesses(column: ColumnPlan, sensitive: Column) -> str | None:
     """Witnesses that no distribution and no count of groups has."""
-    total = float(column.witness_cells.sum())
+    total = column.past_counts.sum(dtype=np.float64) / column.past_records
     if total > 1.0 + SLACK:
         return f"Its witness cells add up to {total:.4g}, and probabilities to at most 1."
     groups = sensitive.value_groups

@@ -57,6 +57,12 @@ def range_numbers(schema: Schema, classes: Classes, movers: Movers | None) -> ND
     return ranges_of(*classes.hulls(schema), stays)
 
 
+def has_common_witnesses(plan: Plan, column: ColumnPlan) -> bool:
+    """Whether classes among which people move have their witnesses in common."""
+    common = common_of(plan, column)
+    return common is None or column.witnesses.same_sets(common.witnesses.at(common.range_of))
+
+
 def common_of(plan: Plan, column: ColumnPlan) -> CommonWitnesses | None:
     """The witnesses of a column that classes of a plan have in common; None if nobody moves."""
     ranges = range_numbers(plan.schema, plan.classes, plan.movers)

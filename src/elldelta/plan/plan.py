@@ -6,9 +6,10 @@ and an edited one is noticed. It is made from a model only, never from an owner'
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from elldelta.core.checks import check_releases, check_whole
 from elldelta.core.moving import Moving
@@ -17,13 +18,14 @@ from elldelta.files import (
     MALFORMED,
     AtomicFiles,
     MisfitError,
-    canonical_json,
+    NumberColumn,
     changed,
     fields_of,
     read_json,
     record_from,
     sealed_bytes,
-    unsealed_parts,
+    skeleton,
+    unseal,
 )
 from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Displayed
@@ -59,8 +61,6 @@ FORMAT_VERSION = 1
 """Version of the file; others are refused."""
 
 KIND = "plan"
-
-WITNESS_TABLES = ("witnesses", "past_counts")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,9 +106,6 @@ class Plan(Displayed):
     past: tuple[Protection, ...] = ()
     seen: tuple[tuple[int, int], ...] = ()
     model: str | None = None
-
-    _written: ClassVar[dict[str, bytes]] = {}
-    """Parts of the file as they were read: they are large, and need not be written again."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.classes, Runs if self.kind == "paper" else Boxes):
@@ -296,24 +293,25 @@ class Plan(Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values, with its digest."""
-        return {
-            "kind": f"elldelta {KIND}",
-            "format": FORMAT_VERSION,
-            **self._content(),
-            "digest": self.digest,
-        }
+        document: dict[str, Any] = json.loads(self.file_content[1])
+        return document
 
     @cached_property
     def file_content(self) -> tuple[str, bytes]:
         """The digest of everything the plan says, and the bytes of its file."""
-        return sealed_bytes(KIND, FORMAT_VERSION, self._content(), self._written)
+        return sealed_bytes(KIND, FORMAT_VERSION, self._content())
 
     def _content(self) -> dict[str, Any]:
         """What the plan says."""
+        import numpy as np
+
         content = {
             **fields_of(self),
             "schema": self.schema.to_dict(),
-            "classes": self.classes.to_dict(),
+            "classes": {
+                name: NumberColumn.of(np.array(member)) if isinstance(member, list) else member
+                for name, member in self.classes.to_dict().items()
+            },
             "conditions": list(self.conditions),
             "past": [protection.to_dict() for protection in self.past],
             "columns": [column.to_dict() for column in self.columns],
@@ -356,12 +354,19 @@ class Plan(Displayed):
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    def _is_as_read(self, content: Mapping[str, Any], digest: str) -> bool:
+        """Whether the plan says what was read under a digest, to the letter."""
+        if skeleton(self._content())[0] == skeleton(content)[0]:  # its columns are those that were read
+            self.__dict__["digest"] = digest
+            return True
+        return self.digest == digest
+
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The plan") -> Plan:
         """Reads what `to_dict` wrote; refuses other versions and content that does not match its digest."""
         from elldelta.plan.consistency import contradicting, contradiction
 
-        content, parts = unsealed_parts(KIND, FORMAT_VERSION, document, source)
+        content = unseal(KIND, FORMAT_VERSION, document, source)
         try:
             schema = Schema.from_dict(content["schema"])
             classes = classes_from_dict(content["classes"], schema)
@@ -374,11 +379,9 @@ class Plan(Displayed):
                 "columns": tuple(ColumnPlan.from_dict(column, values) for column, values in columns),
             }
             plan = record_from(cls, parameters)
-            object.__setattr__(plan, "_written", {"columns": parts["columns"]})
             # The words must be those that this format has for the numbers: nobody else's promise counts.
             intact = (
-                _without_tables(content["columns"]) == _without_tables(plan._content()["columns"])
-                and plan.digest == document["digest"]
+                plan._is_as_read(content, document["digest"])
                 and plan.promise == promise_of(plan)
                 and plan.conditions == conditions_of(plan)
             )
@@ -394,13 +397,6 @@ class Plan(Displayed):
         return plan
 
 
-def _without_tables(columns: Sequence[Mapping[str, Any]]) -> bytes:
-    """What columns say besides their large tables of witnesses, which are taken as they are written."""
-    return canonical_json(
-        [{key: value for key, value in column.items() if key not in WITNESS_TABLES} for column in columns]
-    )
-
-
 def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
     """Writes a plan as canonical JSON, whole or not at all."""
     with AtomicFiles(overwrite=overwrite) as files:
@@ -409,4 +405,4 @@ def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
 
 def read_plan(path: Path) -> Plan:
     """Reads a plan; refuses other files, other versions and edited plans."""
-    return Plan.from_dict(read_json(path, KIND), source=f"The plan {path}")
+    return Plan.from_dict(read_json(path, KIND, columns=True), source=f"The plan {path}")

@@ -245,7 +245,7 @@ def _read_with_signature(
     signature = PlanSignature.from_dict(read_json(beside, "plan signature"), source=source)
     if keys is not None:
         signature.verify(keys, source=source)
-    document = read_json(path, PLAN_KIND)
+    document = read_json(path, PLAN_KIND, columns=True)
     if document.get("digest") != signature.plan_digest:
         raise other_plan(source)
     return Plan.from_dict(document, source=f"The plan {os.fspath(path)}"), signature

@@ -262,6 +262,13 @@ def _verify(
     ],
     plan: Annotated[Path | None, Doc("The plan it claims to follow.")] = None,
     *,
+    plan_numbers: Annotated[
+        bool,
+        Doc(
+            "With --plan: also compute again how probably its releases are refused. No promise of a "
+            "certified plan depends on it."
+        ),
+    ] = False,
     ledger: Annotated[
         Path | None,
         Doc("The ledger that admitted it: compare its line with the release.", panel="Ledger"),
@@ -275,7 +282,16 @@ def _verify(
     from elldelta.plan.signature import given_plan
     from elldelta.release import each_once
 
-    known = None if plan is None else check_numbers(given_plan(plan, to_use=False)[0], f"The plan {plan}")
+    if plan_numbers and plan is None:
+        raise ParameterError(
+            "There is no plan whose numbers could be computed.",
+            found="--plan-numbers was given without --plan.",
+            remedy="Name the plan.",
+            parameter="plan",
+        )
+    known = None if plan is None else given_plan(plan, to_use=False)[0]
+    if known is not None and plan_numbers:
+        check_numbers(known, f"The plan {plan}")
     files = each_once(releases)
     checked: list[dict[str, Any]] = []
     failures: list[ElldeltaError] = []

@@ -7,7 +7,6 @@ The agency and auditors see every owner; others see how many owners have reached
 from __future__ import annotations
 
 import datetime as dt
-import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ from elldelta.agency.server.trail import skip_audit
 from elldelta.agency.views import ColumnPromise, OwnerProgress, PlanDetails, PlanView, ProgressView
 from elldelta.core.checks import MOST_RECORDS, check_whole
 from elldelta.errors import ParameterError
-from elldelta.files import as_bytes
+from elldelta.files import json_object
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import PlanStatus, sign_plan
 
@@ -134,7 +133,7 @@ def _signed(agency: Agency, plan: Plan, population: str, status: PlanStatus = "i
 @lru_cache(maxsize=32)
 def load_plan(agency: Agency, plan_digest: str) -> Plan:
     """The plan itself. It never changes."""
-    return Plan.from_dict(json.loads(plan_file(agency, plan_digest)))
+    return Plan.from_dict(json_object(plan_file(agency, plan_digest), columns=True) or {})
 
 
 def supersede_plan(agency: Agency, plan_digest: str, by: str) -> PlanView:
@@ -192,7 +191,7 @@ def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan)
     row = PlanRow(
         digest=plan.digest,
         population_id=population_id,
-        file=as_bytes(plan.to_dict()),
+        file=plan.file_content[1],
         signature=_signed(agency, plan, session.get_one(Population, population_id).name),
         status="issued",
         issued_at=now,
