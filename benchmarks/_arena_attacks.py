@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elldelta.core.inference import posterior, smoothed
+from elldelta.core.utility import information_loss
 
 N_QUERIES = 200
 SANITY = 0.005
@@ -183,13 +184,11 @@ def exposure(drawn, releases):
     }
 
 
-def ncp(release):
-    """Mean over records and columns of (positions named - 1) / (positions - 1): 0 exact, 1 nothing."""
-    widths = np.mean(
-        [(named.sum(axis=1) - 1) / max(1, named.shape[1] - 1) for named in release.named], axis=0
-    )
+def loss_of(release):
+    """The information loss; a label spans (positions named - 1) / (positions - 1) of a column."""
+    spans = [(named.sum(axis=1) - 1) / max(1, named.shape[1] - 1) for named in release.named]
     records = release.counts.sum(axis=1)
-    return float(widths @ records / records.sum()) if records.sum() else 1.0
+    return information_loss(records, np.stack(spans, axis=1), release.n_records - int(records.sum()))
 
 
 ANY_VALUE = -1
@@ -243,15 +242,14 @@ def worth(releases, queries):
     """What the releases keep, as means over owners: each owner counts alike."""
     found = []
     for release, asked in zip(releases, queries, strict=True):
-        lost, left_out = ncp(release), 1 - release.counts.sum() / release.n_records
-        found.append((lost * (1 - left_out) + left_out, lost, left_out, asked.error(release)))
-    loss, lost, left_out, error = np.mean(found, axis=0).tolist()
+        left_out = 1 - release.counts.sum() / release.n_records
+        found.append((loss_of(release), left_out, asked.error(release)))
+    loss, left_out, error = np.mean(found, axis=0).tolist()
     worst = max(each[0] for each in found)
     classes = float(np.mean([(release.counts.sum(axis=1) > 0).sum() for release in releases]))
     return {
         "loss": loss,
         "worst": worst,
-        "ncp": lost,
         "left_out": left_out,
         "queries": error,
         "classes": classes,

@@ -15,7 +15,7 @@ difference.
 from benchmarks._arena_attacks import interval
 from benchmarks._result import Fact
 
-MEASURED = ("loss", "worst", "ncp", "left_out", "queries", "classes", "below", "one", "anybody", "fewest",
+MEASURED = ("loss", "worst", "left_out", "queries", "classes", "below", "one", "anybody", "fewest",
             "baseline", "guess", "weighed", "posterior", "best", "subtracted", "subtracted_one",
             "seconds")  # fmt: skip
 OURS = ("elldelta, certificates", "elldelta, ledger")

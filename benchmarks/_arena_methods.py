@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._arena_attacks import Published, ranges
-from benchmarks._merging_by_search import merged_by_search
+from benchmarks._merging_by_search import Hulls, merged_by_search
 from benchmarks._publishing import draw_heights
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.moving import move_up
@@ -184,7 +184,7 @@ def moved_up(made, records, state, rng):
 def searched(made, records, state, rng):
     """Failing classes merged with the partner that costs least, as it was done before."""
     table = records.by_class(made.class_of(records.ranks), made.n_classes)
-    found = merged_by_search(table, made.promises[0], made.hull_loss)
+    found = merged_by_search(table, made.promises[0], Hulls.of(made))
     return Merged(made.classes, found.grouping.class_of), found.counts, state
 
 

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._arena_methods import LEAST_OWNER, MERGE_RISK
-from benchmarks._merging_by_search import merged_by_search
-from benchmarks._publishing import draw_heights
+from benchmarks._merging_by_search import Hulls, merged_by_search
+from benchmarks._publishing import draw_heights, loss_of
 from elldelta.core.moving import RHO, Q, move_up
 from elldelta.core.partition import Partition
 from elldelta.core.promises import Shown, certify
-from elldelta.core.utility import HullLoss
 from elldelta.errors import RefusedError
 from elldelta.plan.planner import plan
 
@@ -101,7 +100,7 @@ def moving_without_decoys(made, table, rng):
 
 def search(made, table, rng):
     """Merging by search; the attacker uses only that something in a merged class fails by itself."""
-    found = merged_by_search(table, made.promises[0], made.hull_loss)
+    found = merged_by_search(table, made.promises[0], Hulls.of(made))
 
     def weigh(leaves, occupied):
         promise, chosen = made.promises[0], leaves[occupied]
@@ -208,11 +207,9 @@ def attack(made, table, chosen, mass, ell, rng):
     n_records = sum(each["records"] for each in found)
     names = [name for name in found[0] if name not in ("records", "fewest", "odds")]
     total = {name: sum(each[name] for each in found) / n_records for name in names}
-    hulls = made.hull_loss
-    loss = HullLoss(hulls.lows, hulls.highs, hulls.sizes, table.sum(axis=1).astype(float))
-    out = 1 - n_records / int(table.sum())
+    shown = Shown.of(table, chosen.grouping, chosen.is_out)
     return {
-        "loss": loss.ncp(chosen.grouping, chosen.is_out) * (1 - out) + out,
+        "loss": loss_of(made, shown, int(table.sum()) - n_records),
         "classes": float(np.unique(group_of[table.any(axis=1)]).size),
         "merged": n_merged / n_records,
         "fewest": min(each["fewest"] for each in found),

@@ -58,8 +58,8 @@ publishes. {number(self.size["several"])} people are with several owners, {numbe
 three. The third owner's people are all with the first as well, as those of a hospital are in a
 register.{smaller}
 
-Comparisons are at equal promise or at equal loss, never at unequal both. *Loss* is the NCP of what is
-published (0 shows everything, 1 nothing) plus the share of records that is left out, as a mean over owners.
+Comparisons are at equal promise or at equal loss, never at unequal both. *Loss* is the
+information loss (0 shows everything, 1 nothing; a record that is left out counts 1), as a mean over owners.
 {self._state()}"""
 
     def _state(self):
@@ -332,9 +332,9 @@ make bench ARGS="arena --drift 0.3"       # another drift
 make performance                          # this page, from what was found
 ```
 
-Every draw comes from its seed. All settings of all methods, with NCP, worst owner, records left out and
-processor time, are in `docs/arena/results.json`; what each draw gave is in `benchmarks/results/arena` after a
-run.
+Every draw comes from its seed. All settings of all methods, with the worst owner, records left out
+and processor time, are in `docs/arena/results.json`; what each draw gave is in `benchmarks/results/arena`
+after a run.
 """
 
 

@@ -234,7 +234,7 @@ Both find the same sets.
 ### What is left after linking
 
 Two owners with 30,000 records each share 1000 people. Each tool anonymizes both tables with ℓ = 5, and
-`elldelta audit` links the two releases. NCP is the information that a single release loses: 0 shows
+`elldelta audit` links the two releases. The information loss is that of a single release: 0 shows
 everything, 1 nothing.
 """
     yield "![Values left for people in both releases, by tool](performance/linking.svg)"
@@ -270,7 +270,7 @@ def _linking_table(snapshot):
             (
                 tool,
                 number(row["classes"]),
-                f"{row['ncp']:.3f}",
+                f"{row['loss']:.3f}",
                 share(row["left_out"]),
                 share(row["below_ell"]),
                 share(row["one_value"]),
@@ -278,7 +278,7 @@ def _linking_table(snapshot):
             )
         )
     return table(
-        ("Tool", "classes", "NCP", "left out", "people below ℓ", "people with one value", "fewest values"),
+        ("Tool", "classes", "loss", "left out", "people below ℓ", "people with one value", "fewest values"),
         rows,
     )
 
@@ -328,18 +328,17 @@ cells.
 
 def _quality(snapshot):
     yield """
-ℓ = 5, two releases, 30,000 records: classes, and the share of information lost (NCP), for the paper's
-plans, probabilistic ones, and certified ones for a chance of 0.1 per class. More classes and less NCP are
-better.
+ℓ = 5, two releases, 30,000 records: classes and information loss of the paper's plans, probabilistic ones,
+and certified ones for a chance of 0.1 per class. More classes and less loss are better.
 """
-    yield "![Classes and NCP of plans: paper, probabilistic, certified](performance/quality.svg)"
+    yield "![Classes and information loss of plans: paper, probabilistic, certified](performance/quality.svg)"
     cells = {}
     for row in facts(snapshot, "quality", "quality"):
-        found = "impossible" if row["classes"] is None else f"{number(row['classes'])}, {row['ncp']:.3f}"
+        found = "impossible" if row["classes"] is None else f"{number(row['classes'])}, {row['loss']:.3f}"
         cells.setdefault(row["population"], {})[row["kind"]] = found
     kinds = list(dict.fromkeys(kind for found in cells.values() for kind in found))
     rows = [(name, *(found.get(kind, "") for kind in kinds)) for name, found in cells.items()]
-    yield table(("Classes, NCP", *kinds), rows)
+    yield table(("Classes, loss", *kinds), rows)
 
 
 def _regions(snapshot):

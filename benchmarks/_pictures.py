@@ -118,9 +118,7 @@ def _quality(snapshot):
         return None
     groups = list(dict.fromkeys(row["population"] for row in rows))
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.4))
-    for axis, measure, title in zip(
-        axes, ("classes", "ncp"), ("Classes", "Information lost (NCP)"), strict=True
-    ):
+    for axis, measure, title in zip(axes, ("classes", "loss"), ("Classes", "Information loss"), strict=True):
         for offset, (kind, colour) in zip((-0.27, 0.0, 0.27), KINDS.items(), strict=True):
             heights = [
                 next(

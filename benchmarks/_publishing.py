@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from elldelta.core.moving import RHO, Q, move_up
+from elldelta.core.partition import hulls_by_group
 from elldelta.core.promises import Shown, certify
-from elldelta.core.utility import HullLoss
+from elldelta.core.utility import information_loss, spans_of_hulls
 
 
 def draw_heights(rng, n_leaves, rho=RHO, q=Q):
@@ -20,21 +21,17 @@ class Fitted:
 
     Attributes:
         shown: What is published; its certificate holds.
-        ncp: Mean loss of what is published, over the owner's own records.
+        loss: Its information loss.
         left_out: The share of records that is left out.
     """
 
     shown: Shown
-    ncp: float
+    loss: float
     left_out: float
 
     @property
     def grouping(self):
         return self.shown.grouping
-
-    @property
-    def loss(self):
-        return self.ncp * (1.0 - self.left_out) + self.left_out
 
 
 def by_class(made, model, table):
@@ -61,7 +58,11 @@ def publish(made, base, promises=None, *, seed=0, rho=None):
         heights = draw_heights(np.random.default_rng(seed), made.n_classes, rho, made.moving.q)
         shown = Shown.of(base, move_up(made.classes.tree, heights, lambda each: ~failing(each)))
     assert certify(promises, shown).is_certified
-    hulls, mass = made.hull_loss, base.sum(axis=1).astype(float)
-    loss = HullLoss(hulls.lows, hulls.highs, hulls.sizes, mass)
-    left_out = (base.sum() - shown.counts.sum()) / max(1.0, mass.sum())
-    return Fitted(shown, loss.ncp(shown.grouping, shown.left_out), left_out)
+    n_left_out = int(base.sum() - shown.counts.sum())
+    return Fitted(shown, loss_of(made, shown, n_left_out), n_left_out / max(1, base.sum()))
+
+
+def loss_of(made, shown, n_left_out):
+    """The information loss of what is published under a plan."""
+    spans = spans_of_hulls(*hulls_by_group(shown.grouping.class_of, *made.hulls), made.seen)
+    return information_loss(shown.counts.sum(axis=1), spans, n_left_out)

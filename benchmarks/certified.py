@@ -13,7 +13,6 @@ import numpy as np
 from benchmarks._adult import ADULT, adult_table, owners
 from benchmarks._publishing import by_class, publish
 from elldelta.core.linkage import ReleasedCounts, link
-from elldelta.core.partition import Partition
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
 from elldelta.schema.schema import Schema
@@ -40,7 +39,7 @@ def describe(name, made, model, tables):
     loss = np.mean([item.loss for item in results])
     left_out = np.mean([item.left_out for item in results])
     fewest = fewest_values_of_pairs(results)
-    planned = made.hull_loss.ncp(Partition(np.arange(made.n_classes)))
+    planned = made.loss(model)
     print(
         f"  {name}: {made.n_classes} planned, {classes:.0f} published, loss {loss:.4f} "
         f"(planned {planned:.4f}), {left_out:.2%} left out, fewest values linked {fewest}"

@@ -5,11 +5,15 @@ measured with our audit for all of them. anonypyx has an attack of its own on su
 the same sets, and its time is compared with ours.
 """
 
+import re
+
+import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks._result import Fact
-from benchmarks._tables_data import N_AGES, N_CODES
+from benchmarks._tables_data import FIRST_AGE, FIRST_CODE, N_AGES, N_CODES
 from benchmarks._workbench import ELL, NAMES, RELEASES, levels, workbench
+from elldelta.core.utility import information_loss
 
 N_COMMON, N_OWNER, N_TARGETS = 1_000, 30_000, 20_000
 
@@ -84,23 +88,26 @@ def attack(bench, paths, people, n_listed):
 
 
 def _described(path):
-    """Classes and NCP of a release, from its labels."""
+    """Classes and information loss of a release, from its labels."""
     columns = pq.read_table(path, columns=NAMES).group_by(NAMES).aggregate([([], "count_all")]).to_pydict()
-    total = sum(columns["count_all"])
-    loss = 0.0
-    for n, *labels in zip(columns["count_all"], *(columns[name] for name in NAMES), strict=True):
-        widths = (_width(label, size) for label, size in zip(labels, (N_CODES, 2, N_AGES), strict=True))
-        loss += n * sum(widths) / len(labels)
-    return {"classes": len(columns["count_all"]), "ncp": loss / total, "records": total,
-            "left_out": 1 - total / N_OWNER}  # fmt: skip
+    records = np.array(columns["count_all"])
+    ends = ((FIRST_CODE, FIRST_CODE + N_CODES - 1), (0, 1), (FIRST_AGE, FIRST_AGE + N_AGES - 1))
+    named = zip(NAMES, ends, strict=True)
+    spans = np.array([[_width(str(label), *each) for label in columns[name]] for name, each in named]).T
+    n_left_out = N_OWNER - int(records.sum())
+    return {"classes": len(records), "loss": information_loss(records, spans, n_left_out),
+            "records": int(records.sum()), "left_out": n_left_out / N_OWNER}  # fmt: skip
 
 
-def _width(label, size):
-    """The share of its domain that a label spans: `1003`, `1000-1009`, `*`, `F`, `F,M`, `{F, M}`."""
-    low, dash, high = str(label).partition("-")
-    if dash:
-        return (int(high) - int(low)) / (size - 1)
-    return float(label == "*" or "," in label)
+def _width(label, first, last):
+    """The share of its domain that a label spans: `1003`, `1000-1009`, `1020+`, `<=1009`, `*`, `F`, `F,M`."""
+    if label == "*" or "," in label:
+        return 1.0
+    ends = re.fullmatch(r"(?:(\d+)-(\d+)|(\d+)[+]|<=(\d+))", label)
+    if ends is None:
+        return 0.0
+    low, high = ends[1] or ends[3] or first, ends[2] or ends[4] or last
+    return (int(high) - int(low)) / (last - first)
 
 
 def _shares(n_left):

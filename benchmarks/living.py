@@ -92,7 +92,7 @@ def lived(name, panel):
                     "records": len(table),
                     "released": made.records_released,
                     "classes": made.classes_published,
-                    "loss": made.utility["ncp"],
+                    "loss": made.loss,
                     **made.update,
                     "isolated_naively": naive,
                 },

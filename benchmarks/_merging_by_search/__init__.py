@@ -5,6 +5,6 @@ every box is divided again where that costs less. What is published is certified
 something inside a merged class did not pass by itself.
 """
 
-from benchmarks._merging_by_search.search import merged_by_search
+from benchmarks._merging_by_search.search import Hulls, merged_by_search
 
-__all__ = ["merged_by_search"]
+__all__ = ["Hulls", "merged_by_search"]

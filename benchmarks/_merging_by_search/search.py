@@ -1,18 +1,41 @@
 """The search: a grouping of base classes under which nothing fails, chosen after a look at the values."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchmarks._merging_by_search.demands import Demands, Shape, lacking_of_each
 from benchmarks._merging_by_search.regroup import regroup
 from benchmarks._merging_by_search.unions import Groups, merge_groups, weigh_box
+from elldelta.core.generalize.boxes import position_weights
 from elldelta.core.partition import Partition
 from elldelta.core.promises import Shown
-from elldelta.core.utility import HullLoss
 
 NEVER = 1e9
 """A price of leaving records out at which none is left out that can be published."""
+
+
+@dataclass(frozen=True)
+class Hulls:
+    """Where base classes lie inside the ranges that were seen, and whose mass weighs losses."""
+
+    lows: np.ndarray
+    highs: np.ndarray
+    sizes: tuple
+    mass: np.ndarray
+
+    @classmethod
+    def of(cls, plan):
+        """The classes of a plan, weighed by what it expects in them, not by an owner's records."""
+        first, last = np.array(plan.seen).T
+        lows, highs = (np.clip(ends, first, last) - first for ends in plan.hulls)
+        mass = plan.columns[0].masses_lower
+        return cls(lows, highs, tuple((last - first + 1).tolist()), mass / mass.sum())
+
+    @property
+    def weights(self):
+        """Loss per position of length."""
+        return position_weights(self.sizes)
 
 
 def merged_by_search(counts, promise, loss):
@@ -21,10 +44,10 @@ def merged_by_search(counts, promise, loss):
     Args:
         counts: The owner's records by base class and value, R x |S|.
         promise: The values that a plan promises.
-        loss: Where base classes lie, and whose mass weighs losses.
+        loss: Where base classes lie (`Hulls`).
     """
     order = _near_order(loss)
-    near = HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order])
+    near = Hulls(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order])
     in_order = replace(
         promise, witnesses=promise.witnesses[order], allowances=promise.allowances[order], ranges=None
     )

@@ -59,6 +59,10 @@ def ages_of(label):
     """The ages that a label of our releases means."""
     if label == "*":
         return set(range(AGES))
+    if label.startswith("<="):
+        return set(range(int(label[2:]) + 1))
+    if label.endswith("+"):
+        return set(range(int(label[:-1]), AGES))
     first, _, last = label.partition("-")
     return set(range(int(first), int(last or first) + 1))
 

@@ -105,7 +105,7 @@ def check_table(truth, section, table):
                 if len({truth.base(age) for age in ages_of(label)}) > 1
             )
             assert row[5] == ("–" if truth.plan.moving is None else str(together))
-            assert row[6] == f"{manifest.utility['ncp']:.4f}"
+            assert row[6] == f"{manifest.loss:.4f}"
     elif section == "Versions and digests":
         told = dict(rows)
         assert told["this record (evidence.json)"] == record["digest"]

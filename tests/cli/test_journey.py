@@ -225,21 +225,23 @@ def test_the_frontier_gives_the_classes_that_plans_have(elldelta, story, tmp_pat
     assert [point["records"] for point in result["points"]] == [20, 500, 2500, 20000]
     assert picture.read_bytes().startswith(b"\x89PNG")
     for kind in ("paper", "certified"):
-        classes = [point[kind] or 0 for point in result["points"]]
+        classes = [point["classes"][kind] or 0 for point in result["points"]]
         assert classes == sorted(classes)
         for point in result["points"]:
-            code = 0 if point[kind] else 3  # what cannot be promised is refused
+            code = 0 if point["classes"][kind] else 3  # what cannot be promised is refused
             made = elldelta(
                 "plan", story.model, *options, "--records", point["records"], "--kind", kind,
                 "--overwrite", "-o", tmp_path / "plan.json", "--json", code=code,
             )  # fmt: skip
-            assert code == 3 or made.json["classes"] == point[kind]
-    assert result["points"][0]["paper"] is None
+            found = made.json if code == 0 else {"classes": None, "loss": None}
+            assert all(found[name] == point[name][kind] for name in ("classes", "loss"))
+    assert result["points"][0]["classes"]["paper"] is None
     empty = tmp_path / "empty.png"  # nothing to promise is no reason to fail
     points = elldelta("frontier", story.model, *options, "--records", "3", "--picture", empty, "--json").json[
         "points"
     ]
-    assert points == [{"records": 3, "paper": None, "certified": None}]
+    nothing = {"paper": None, "certified": None}
+    assert points == [{"records": 3, "classes": nothing, "loss": nothing}]
     assert empty.exists()
     assert "2,500" in elldelta("frontier", story.model, *options, "--records", "2500").out
 

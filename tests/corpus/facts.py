@@ -72,7 +72,7 @@ def of_release(made: ed.Release) -> dict[str, Any]:
         "records": [getattr(manifest, f"records_{name}") for name in names],
         "classes": manifest.classes_published,
         "diversity": [manifest.diversity, *(unit["diversity"] for unit in manifest.also)],
-        "ncp": None if manifest.utility is None else manifest.utility["ncp"],
+        "loss": manifest.loss,
     }
     if manifest.moving is not None:
         found["moving"] = [manifest.moving[name] for name in sorted(manifest.moving)]

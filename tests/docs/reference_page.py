@@ -66,12 +66,14 @@ def render():
     commands = all_commands()
     shared = {each.opts[0]: each for command in commands.values() for each in options_of(command)}
     parts = [INTRODUCTION + _table(["Option", "Meaning"], [_row(shared[name]) for name in SHARED])]
-    parts += [section(name, command) for name, command in commands.items()]
+    alike = {"frontier": commands["plan"]}
+    parts += [section(name, command, alike.get(name)) for name, command in commands.items()]
     return "\n".join(parts)
 
 
-def section(name, command):
-    """What the page says of a command."""
+def section(name, command, alike=None):
+    """What the page says of a command; options are named only that `alike` explains in the same words."""
+    explained = {_row(each) for each in options_of(alike)} if alike else ()
     example = command.epilog.removeprefix("Example: ")
     lines = [f"## `elldelta {name}`", "", _code(command.help), "", "```", example, "```", ""]
     also = [each.opts[0] for each in options_of(command) if each.opts[0] in SHARED[2:-4]]
@@ -80,13 +82,16 @@ def section(name, command):
         here = [
             _row(each)
             for each in options_of(command)
-            if each.rich_help_panel == panel and each.opts[0] not in SHARED
+            if each.rich_help_panel == panel and each.opts[0] not in SHARED and _row(each) not in explained
         ]
         rows += [(f"**{panel}**", ""), *here] if here else []
     if rows[1:] and all(cells[1] for cells in rows[1:]) and rows[0][0] == "**Essential**":
         rows = rows[1:]  # one panel needs no heading
     if rows:
         lines.append(_table(["Option", "Meaning"], rows))
+    if explained:
+        named = ", ".join(f"`{each.opts[0]}`" for each in options_of(command) if _row(each) in explained)
+        lines += [f"And, as in `elldelta {alike.name}`: {named}.", ""]
     if also:
         lines += [f"And {', '.join(f'`{option}`' for option in also)}.", ""]
     return "\n".join(lines)

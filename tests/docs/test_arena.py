@@ -12,8 +12,8 @@ from benchmarks._arena_attacks import (
     interval,
     least_counts,
     linked,
+    loss_of,
     naming,
-    ncp,
     none_in,
     ranges,
     subtract,
@@ -205,7 +205,7 @@ def test_nobody_is_below_ell_under_our_methods(source):
     for made in itertools.islice(ours(drawn), 2):
         left = values_left(linked(made.releases, drawn.is_in, drawn.people.points)).sum(axis=1)
         assert left.min() >= source.ell
-        assert all(0 <= ncp(release) < 1 for release in made.releases)
+        assert all(0 <= loss_of(release) < 1 for release in made.releases)
 
 
 def test_owners_and_history_are_different_people_and_a_drift_changes_the_history_only(source):

@@ -108,7 +108,7 @@ def test_whoever_asks_for_less_loses_less(model, name, values, more):
     if (name == "releases" and "owners" in more) or (name == "delta" and "merge_risk" in more):
         pytest.skip("it is for one release, or about the root")
     asked = {"ell": 3, "records": 3000, "releases": 1 if "owners" in more else 2, **more}
-    losses = [ed.plan(model, **asked | {name: value}).utility(model).ncp for value in values]
+    losses = [ed.plan(model, **asked | {name: value}).loss(model) for value in values]
     assert all(after <= before + 0.005 for before, after in pairwise(losses))
     # No class relies on values of fewer than five past records, however little is asked for.
     assert losses[-1] <= losses[0] if "merge_risk" in more else losses[-1] < losses[0]
@@ -118,7 +118,7 @@ def test_one_ledger_costs_less_than_certificates_alone(model):
     for more in ({}, {"merge_risk": 0.1}):
         ledger = ed.plan(model, ell=3, records=3000, owners=3, **more)
         alone = ed.plan(model, ell=3, records=3000, releases=3, **more)
-        assert ledger.utility(model).ncp <= alone.utility(model).ncp + 0.005
+        assert ledger.loss(model) <= alone.loss(model) + 0.005
 
 
 def test_the_words_say_for_whom_and_how_much(model):

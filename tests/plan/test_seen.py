@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elldelta as ed
-from elldelta.core.partition import Partition
 from elldelta.plan.classes import FEWER, seen_ranges
 from elldelta.plan.plan import Plan
 from elldelta.schema.column import Column
@@ -77,9 +76,9 @@ def test_loss_is_measured_over_what_was_seen(model):
     sexes = (highs[:, 1] - lows[:, 1]) / 2
     totals = model.counts.combination_totals
     shares = np.bincount(made.class_of(model.ranks), totals, made.n_classes) / totals.sum()
-    assert made.utility(model).ncp == pytest.approx(shares @ (ages + sexes) / 2)
-    single = made.hull_loss.ncp(Partition.single(made.n_classes))
-    assert single == pytest.approx(1.0)
+    assert made.loss(model) == pytest.approx(shares @ (ages + sexes) / 2)
+    everybody = ed.plan(model, ell=4, releases=2, records=40)
+    assert (everybody.n_classes, everybody.loss(model)) == (1, 1.0)
 
 
 def test_a_wider_domain_costs_nothing():
@@ -88,6 +87,6 @@ def test_a_wider_domain_costs_nothing():
     found = [
         ed.plan(model, ell=3, releases=1, records=6000) for model in (model_of(ages, 70), model_of(ages, 500))
     ]
-    losses = [made.utility(model_of(ages, made.schema.sizes[0] - 1)).ncp for made in found]
+    losses = [made.loss(model_of(ages, made.schema.sizes[0] - 1)) for made in found]
     assert found[0].n_classes == found[1].n_classes > 10
     assert losses[0] == pytest.approx(losses[1])

@@ -66,7 +66,7 @@ def test_the_story_and_everything_beside_it(tmp_path):
     assert [row.records for row in points.rows] == [1000, 2500]
     plan = ed.plan(model, ell=3, releases=2, records=2500, delta=0.01)
     assert points.rows[1].classes["certified"] == plan.n_classes
-    assert 0 < plan.utility(model).ncp < 1
+    assert 0 < plan.loss(model) == points.rows[1].losses["certified"] < 1
     unchecked = ed.plan(model, ell=3, releases=2, records=2500, delta=0.01, kind="probabilistic")
     failures = ed.compose([(unchecked, 2)]).columns[0].profile.failures_upper
     assert failures[2] <= unchecked.failure_upper * (1 + 1e-9)

@@ -207,6 +207,8 @@ def covers(label, value):
         return True
     if label.startswith("{"):
         return text in [part.strip() for part in label.strip("{}").split(",")]
+    if label.startswith("<=") or label.endswith("+"):
+        return value <= int(label[2:]) if label.startswith("<=") else value >= int(label[:-1])
     low, _, high = label.partition("-")
     return bool(high) and low <= text <= high
 

@@ -303,11 +303,9 @@ def test_a_manifest_has_no_room_for_a_text(released, software):
 
 
 FORGED = {
-    "utility": lambda claim: {**claim, "ncp": claim["ncp"] / 2},
-    "utility by column": lambda claim: {**claim, "ncp_by_column": {"age": 0.0, "zip": 0.0}},
-    "utility left out": lambda claim: None,
+    "loss": lambda claim: claim / 2,
+    "loss left out": lambda claim: None,
     "records_left_out": lambda claim: 3,
-    "utility too large": lambda claim: {**claim, "median_class": 10**400},
     "unknown": lambda claim: {"age": 3},
     "nulls": lambda claim: {"age": 3},
 }
@@ -323,9 +321,30 @@ def test_numbers_of_a_manifest_are_computed_again(released, name):
         ed.verify(path, plan)
 
 
+def test_the_range_that_loss_is_measured_over_is_the_plans(released):
+    path, plan = released
+    claim = json.loads(manifest_path(path).read_text())
+    rewritten(path, seen=[[low, high - 1] for low, high in claim["seen"]])
+    with pytest.raises(FileError, match="wrong about the information that is lost"):
+        ed.verify(path)
+    with pytest.raises(FileError, match="does not follow the plan") as caught:
+        ed.verify(path, plan)
+    assert "seen" in caught.value.found
+
+
+def with_left_out(path, n):
+    """The loss that a manifest has to state once it claims that so many records more are left out."""
+    claim = json.loads(manifest_path(path).read_text())
+    return (claim["loss"] * claim["records_released"] + n) / (claim["records_released"] + n)
+
+
 def test_what_nobody_can_compute_again_is_shown_as_the_owners_word(released):
     path, plan = released
-    rewritten(path, records_read=5000, records_quarantined=2000, unknown={"age": 2000})
+    claims = {"records_read": 5000, "records_quarantined": 2000, "unknown": {"age": 2000}}
+    rewritten(path, **claims)
+    with pytest.raises(FileError, match="wrong about the information that is lost"):
+        ed.verify(path, plan)
+    rewritten(path, **claims, loss=with_left_out(path, 2000))
     checked = ed.verify(path, plan)
     assert checked.claimed["records_read"] == 5000
     assert checked.claimed["records_quarantined"] == 2000
@@ -419,7 +438,7 @@ def test_a_fixed_release_that_leaves_records_out_must_say_so(released):
     for options in ((), (plan,)):
         with pytest.raises(FileError, match="records that are left out"):
             ed.verify(path, *options)
-    rewritten(path, records_read=3003, records_left_out=3, leave_out=True)
+    rewritten(path, records_read=3003, records_left_out=3, leave_out=True, loss=with_left_out(path, 3))
     assert ed.verify(path, plan).claimed["records_left_out"] == 3
 
 

@@ -86,9 +86,16 @@ def test_any_set_of_unordered_categories_can_be_parsed(values, data):
     [
         (Integers(0, 99), 23, 41, "23-41"),
         (Integers(0, 99), 23, 23, "23"),
-        (Integers(-5, 99), 0, 8, "-5..3"),
+        (Integers(-5, 99), 1, 8, "-4..3"),
+        (Integers(-9, 99), 0, 8, "<=-1"),
+        (Integers(-9, -1), 3, 8, "-6+"),
         (Integers(0, 97, 5), 19, 19, "95-97"),
-        (Dates(dt.date(1990, 1, 1), dt.date(1999, 1, 1), "month"), 0, 5, "1990-01..1990-06"),
+        (Integers(0, 97, 5), 18, 19, "90+"),
+        (Integers(0, 97, 5), 0, 3, "<=19"),
+        (Integers(0, 1), 0, 0, "0"),
+        (Dates(dt.date(1990, 1, 1), dt.date(1999, 1, 1), "month"), 1, 5, "1990-02..1990-06"),
+        (Dates(dt.date(1990, 1, 1), dt.date(1999, 1, 1), "month"), 0, 5, "<=1990-06"),
+        (Dates(dt.date(1990, 1, 1), dt.date(1999, 1, 1), "year"), 5, 9, ">=1995"),
         (Dates(dt.date(1990, 1, 1), dt.date(1999, 1, 1), "year"), 1, 1, "1991"),
         (Dates(dt.date(1990, 1, 1), dt.date(1999, 1, 1)), 31, 31, "1990-02-01"),
         (Categories(("F", "M", "X")), 0, 0, "F"),
@@ -96,7 +103,10 @@ def test_any_set_of_unordered_categories_can_be_parsed(values, data):
         (Categories(("a,b", "*", "c")), 0, 1, '{"a,b", "*"}'),
         (Categories(("01000", "01100", "02000"), ordered=True), 0, 1, "01000..01100"),
         (Bins((0, 10, 20.5, 100)), 1, 1, "[10, 20.5)"),
-        (Bins((0, 10, 20.5, 100)), 1, 2, "[10, 100]"),
+        (Bins((0, 10, 20.5, 100)), 1, 2, ">=10"),
+        (Bins((0, 10, 20.5, 100)), 0, 1, "<20.5"),
+        (Bins((0, 10, 20.5, 100)), 2, 2, "[20.5, 100]"),
+        (Bins((0, 10, 20.5, 100, 200)), 1, 2, "[10, 100)"),
     ],
 )
 def test_labels_are_what_a_reader_expects(domain, low, high, label):
@@ -108,11 +118,34 @@ def test_everything_nothing_and_both():
     assert column.label(0, 3) == "*"
     assert column.label(0, 2) == "1-3"
     assert column.label(3, 3) == "(missing)"
-    assert column.label(1, 3) == "2-3 or (missing)"
+    assert column.label(1, 3) == "2+ or (missing)"
+    assert column.label(1, 3, closed=True) == "2-3 or (missing)"
+    assert column.label(0, 1) == "<=2"
     with pytest.raises(ParameterError):
         column.label(0, 4)
     assert read_back(Column("c", Integers(1, 3)), "(missing)") is None
     assert read_back(Column("c", Integers(1, 3)), "2 or (missing)") is None
+
+
+@given(columns, st.data())
+def test_a_range_with_one_end_ends_where_the_domain_ends(column, data):
+    """Next to labels that name both ends: what is open reaches no further, and nobody lives beyond."""
+    low = data.draw(st.integers(0, column.size - 1))
+    high = data.draw(st.integers(low, column.size - 1))
+    both = [column.label(low, high, closed=closed) for closed in (False, True)]
+    understood = understand_column("c", [set(both)], rules_of(column))
+    assert not understood.problems
+    first, second = (understood.runs.mask(understood.code_of[label]) for label in both)
+    assert (first == second).all()
+
+
+def test_a_widened_domain_names_no_end_that_nobody_reached():
+    """Mothers of 21 to 35 where there is room for all ages from 0 to 120."""
+    age = Column("age", Integers(0, 120))
+    assert [age.label(*ends) for ends in ((0, 21), (22, 28), (29, 120))] == ["<=21", "22-28", "29+"]
+    assert age.label(0, 120) == "*"
+    without_schema = understand_column("age", [{"<=21", "22-28", "29+"}])
+    assert [each.meaning for each in without_schema.meanings] == ["22 to 28", "29 and above", "up to 21"]
 
 
 def test_a_range_that_cuts_through_a_width_means_its_numbers():

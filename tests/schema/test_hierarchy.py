@@ -52,7 +52,8 @@ def problems_of(rows, domain=None, lines=()):
 names = st.one_of(
     st.sampled_from(
         ["A", "B", "C", "*", "(missing)", "A or (missing)", "0-4", "1", "2-3", "{A, B}", "A..B", '"A"', "5**",
-         "[0, 2)", "[1, 3]", " A", "a,b", "2001", "2001-01", "Other"]
+         "[0, 2)", "[1, 3]", " A", "a,b", "2001", "2001-01", "Other", "<=2", "2+", ">=1", "<2",
+         "<=2001-01", ">=2000"]
     ),
     st.text(alphabet='AB,{}"*.-([ 01', min_size=1, max_size=4),
 ).map(spelling).filter(bool)  # fmt: skip

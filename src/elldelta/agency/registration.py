@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta.agency.linking import as_published
+from elldelta.core.checks import MOST_RECORDS, check_whole
 from elldelta.core.distribution import frozen
 from elldelta.core.partition import grouping_from_merged, merged_classes
 from elldelta.core.updates import Groups
@@ -31,6 +32,7 @@ from elldelta.ledger import Cells, Revision, UpdateSummary, check_updatable, rea
 from elldelta.release import (
     Published,
     is_cut,
+    loss_of,
     open_published,
     verify_published,
 )
@@ -65,6 +67,7 @@ class Registration:
         content_digest: The digest of the release's content, as it claims.
         merged: Base classes that are published together, as a line of a ledger says it.
         cells: How many records each published class shows of each value.
+        n_left_out: How many records the owner has left out, for whatever reason; only the owner knows.
         update: What is told of a table that is published again; otherwise None.
     """
 
@@ -72,11 +75,13 @@ class Registration:
     content_digest: str
     merged: tuple[tuple[int, ...], ...]
     cells: Cells
+    n_left_out: int = 0
     update: UpdateSummary | None = None
 
     def __post_init__(self) -> None:
         if not is_digest(self.plan_digest) or not is_digest(self.content_digest):
             raise ParameterError("A registration names its plan and its content by their digests.")
+        check_whole("the number of records left out", self.n_left_out, 0, MOST_RECORDS)
 
     @classmethod
     def of(cls, published: Published, update: UpdateSummary | None = None) -> Self:
@@ -86,6 +91,7 @@ class Registration:
             published.manifest.content_digest,
             _merged(published.grouping),
             Cells.of(_by_first_class(published)),
+            published.manifest.records_lost,
             update,
         )
 
@@ -106,6 +112,7 @@ class Registration:
             "content_digest": self.content_digest,
             "merged": self.merged,
             "cells": self.cells.to_dict(),
+            "n_left_out": self.n_left_out,
             "update": None if self.update is None else self.update.to_dict(),
         }
         return seal(KIND, FORMAT_VERSION, content)
@@ -141,12 +148,16 @@ class ValidatedRelease:
         content_digest: The digest of the release's content.
         merged: Base classes that are published together, as a line of a ledger says it.
         counts: What the published classes show, classes x values; numbered by their first base class.
+        loss: How much information is lost, with the records that are left out.
+        n_left_out: The records that its owner says are left out.
         revision: What has changed, for a table that is published again.
     """
 
     content_digest: str
     merged: tuple[tuple[int, ...], ...]
     counts: NDArray[np.int64]
+    loss: float | None = None
+    n_left_out: int = 0
     revision: Revision | None = None
 
 
@@ -242,7 +253,12 @@ def validate_registration(plan: Plan, registration: Registration, *, owner: str)
                 "Only tables under a certified plan are published again.", found="The plan is not certified."
             )
         check_updatable(plan)
-    return ValidatedRelease(registration.content_digest, registration.merged, counts, revision)
+    n_left_out = registration.n_left_out
+    hulls = published.classes.hulls(plan.schema)
+    loss = loss_of(plan.schema, hulls, counts, plan.seen, n_left_out)
+    return ValidatedRelease(
+        registration.content_digest, registration.merged, counts, loss, n_left_out, revision
+    )
 
 
 def revision_of(update: UpdateSummary | None, counts: NDArray[np.int64]) -> Revision | None:

@@ -147,6 +147,10 @@ class ReleaseView(View):
     """What everybody may know about a registered release.
 
     Attributes:
+        classes: Its classes with a record.
+        classes_together: How many planned classes are published together with others.
+        left_out: The records that its owner has left out, for whatever reason.
+        loss: How much information is lost; a record that is left out counts 1.
         updates: Of a table that is published again, the line of the release that it updates; None for others.
         update: How many came and went since then; None for a release that stands alone.
     """
@@ -158,7 +162,9 @@ class ReleaseView(View):
     records: int = Field(validation_alias=AliasPath("facts", "records"))
     classes: int = Field(validation_alias=AliasPath("facts", "classes"))
     diversity: int | None = Field(validation_alias=AliasPath("facts", "diversity"))
-    merged_classes: int = Field(validation_alias=AliasPath("facts", "merged_classes"))
+    classes_together: int = Field(validation_alias=AliasPath("facts", "classes_together"))
+    left_out: int = Field(validation_alias=AliasPath("facts", "left_out"))
+    loss: float = Field(validation_alias=AliasPath("facts", "loss"))
     certified: bool = Field(validation_alias=AliasPath("facts", "certified"))
     state: ReleaseState
     registered: dt.datetime = Field(validation_alias=AliasPath("line", "added_at"))

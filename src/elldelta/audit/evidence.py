@@ -367,7 +367,6 @@ def _release_part(item: Published, path: str | os.PathLike[str], threshold: floa
         "records_suppressed": manifest.records_suppressed,
         "records_quarantined": manifest.records_quarantined,
         "records_left_out": manifest.records_left_out,
-        "utility": None if manifest.utility is None else dict(manifest.utility),
         "moving": None if manifest.moving is None else dict(manifest.moving),
         "persons": None if persons is None else dict(persons),
         "manifest_sentences": list(manifest.sentences),

@@ -308,7 +308,7 @@ def _five_safes(record: Mapping[str, Any]) -> list[Block]:
 def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
     rows = []
     for item in releases:
-        moving, kept = item["moving"], item["utility"] or {}
+        moving = item["moving"]
         rows.append(
             (
                 item["release"],
@@ -317,12 +317,12 @@ def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
                 item["records_quarantined"],
                 item["records_left_out"],
                 "–" if moving is None else f"{moving['classes_together']:,}",
-                f"{kept['ncp']:.4f}" if "ncp" in kept else "–",
+                "–" if item["loss"] is None else f"{item['loss']:.4f}",
             )
         )
     header = (
         *("release", "records published", "missing value", "outside the domain", "class not published"),
-        *("planned classes published together", "information loss (NCP, 0 to 1)"),
+        *("planned classes published together", "information loss (0 to 1)"),
     )
     sentences = [f"{item['release']}: {' '.join(item['manifest_sentences'])}" for item in releases]
     return [{"header": header, "rows": rows}, {"text": "What the manifests say:"}, {"list": sentences}]

@@ -147,7 +147,8 @@ class ReadRelease:
                 shown.append((EVERYTHING,) * len(counts))
                 continue
             column, place = schema.quasi_identifier(column_name), schema.names.index(column_name)
-            box_labels = column.labels(lows[:, place], highs[:, place])
+            # Both ends are named: next to labels of others an open end would reach beyond the domain.
+            box_labels = column.labels(lows[:, place], highs[:, place], closed=True)
             boxes.append([column.whole if label == EVERYTHING else label for label in box_labels])
             shown.append(class_label[place])
         labels, parts = tuple(zip(*shown, strict=True)), tuple(zip(*boxes, strict=True))

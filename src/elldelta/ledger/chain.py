@@ -171,7 +171,7 @@ class LedgerChain:
                 {
                     "sequence": entry.sequence,
                     "owner": entry.owner,
-                    "merged_classes": len(entry.merged),
+                    "classes_together": sum(map(len, entry.merged)),
                     "classes_missing_values": len(entry.misses),
                     "classes_missing_values_of": self._missing(entry),
                     "certified": entry.certified,

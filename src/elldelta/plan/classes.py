@@ -18,7 +18,7 @@ from elldelta.files import whole_numbers_of
 from elldelta.schema.domains import Categories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -274,13 +274,14 @@ def whole_ranges(schema: Schema) -> Ranges:
     return tuple((0, size - 1) for size in schema.sizes)
 
 
+def check_ranges(seen: Ranges, schema: Schema) -> None:
+    """Refuses ranges that do not lie in the domains of the quasi-identifiers."""
+    if len(seen) != len(schema.sizes) or not all(
+        0 <= low <= high < size for (low, high), size in zip(seen, schema.sizes, strict=True)
+    ):
+        raise ParameterError("The ranges that were seen must lie inside their domains.")
+
+
 def lengths_of(seen: Ranges) -> tuple[int, ...]:
     """How many positions every range has."""
     return tuple(high - low + 1 for low, high in seen)
-
-
-def clipped(seen: Ranges, ends: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lowest and highest positions of classes inside the ranges, counted from their beginning."""
-    lows, highs = np.array(seen, dtype=np.int64).T
-    first, last = (np.clip(positions, lows, highs) - lows for positions in ends)
-    return first, last

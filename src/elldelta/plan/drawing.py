@@ -76,7 +76,6 @@ class Drawing:
         movers: Who moves among classes.
         seen: The ranges in which nearly all past records lie.
         fewest_past: How often a value occurs in the past records of a class that relies on it.
-        effort: How much is searched for classes with less loss (`boxes`).
     """
 
     bounds: Bounds
@@ -85,7 +84,6 @@ class Drawing:
     movers: Movers | None
     seen: Ranges
     fewest_past: int
-    effort: int
 
     def for_share(self, share: float) -> Drawing:
         """The same for a part of the population: of what all classes share it has as much as of the mass."""
@@ -118,7 +116,6 @@ class Drawing:
             self.bounds,
             trees=[column.cut_tree for column in model.schema.quasi_identifiers],
             weighed=(counted.quasi_identifier_marginal, position_weights(lengths_of(self.seen))),
-            effort=self.effort,
             progress=progress,
         )
         return Drawn(tree, past.generalized(partition))
@@ -161,7 +158,6 @@ class Drawing:
             trees=[column.cut_tree for column in model.schema.quasi_identifiers],
             weights=position_weights(lengths_of(self.seen)),
             fewest=self.fewest_past,
-            effort=self.effort,
             progress=progress,
         )
         return (

@@ -1,14 +1,13 @@
-"""Use case: how many classes how many records buy, in certified plans and by the paper."""
+"""Use case: classes and loss of the plans of one wish, and of the paper's, by number of records."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elldelta.core.checks import MOST_RECORDS, check_whole
-from elldelta.core.generalize.boxes import EFFORT
 from elldelta.engines.task import computed, part
 from elldelta.errors import RefusedError, counted
 from elldelta.files import loaded
@@ -16,7 +15,7 @@ from elldelta.model import Past, RegionalModel, read_past
 from elldelta.pages.page import Displayed
 from elldelta.parameters import with_keywords
 from elldelta.plan.planner import Planner
-from elldelta.plan.wish import FrontierWish, Wish
+from elldelta.plan.wish import FrontierWish, Terms
 
 if TYPE_CHECKING:
     import os
@@ -28,69 +27,76 @@ if TYPE_CHECKING:
     from elldelta.parameters import PlanKind
 
 
-MOST_CELLS = 1 << 17
-"""Cells of the model, times numbers of records, that are searched thoroughly without being asked to."""
-
-
 @dataclass(frozen=True)
 class FrontierRow:
-    """What each kind of plan can promise for so many records; None where it can promise nothing.
+    """What the plan of each kind keeps with so many records; None where it can promise nothing.
 
     Attributes:
         records: The number of records.
         classes: The classes of the plan, by kind.
+        losses: How much information a release of it would lose, by kind.
     """
 
     records: int
     classes: Mapping[PlanKind, int | None]
+    losses: Mapping[PlanKind, float | None]
 
 
 @dataclass(frozen=True, repr=False)
 class Frontier(Displayed):
-    """Classes against records for one model, ell, delta and number of releases.
+    """Classes and loss against records, for one model and the same terms: just those of the plans made so.
 
     Attributes:
-        ell: Sensitive values to be left.
-        delta: Failure probability of one release.
-        releases: How many releases may be linked.
-        exact: Whether the numbers of classes are those of plans, or nearly so.
+        terms: What every plan promises.
         rows: One for each number of records.
     """
 
-    ell: int
-    delta: float
-    releases: int
-    exact: bool
+    terms: FrontierWish
     rows: tuple[FrontierRow, ...]
+
+    @property
+    def title(self) -> str:
+        """What the plans promise, in a few words."""
+        terms = self.terms
+        asked = [] if terms.closeness is None else ["closeness"]
+        if not asked or terms.largest_ell > 1:
+            asked.insert(0, f"ℓ = {terms.largest_ell}")
+        linked = f"{counted(terms.n_linked, 'linked release')}, δ = {terms.delta:g} each"
+        return f"{' and '.join(asked)}, {linked if terms.owners is None else f'{terms.owners} owners'}"
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
-        return {"ell": self.ell, "releases": self.releases, "delta": self.delta}
+        return {"plans": self.title}
 
     def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-        """The classes for each number of records, by kind of plan."""
+        """Classes and loss for each number of records, by kind of plan."""
         kinds = tuple(self.rows[0].classes) if self.rows else ()
-        return ("records", *kinds), [(row.records, *map(row.classes.get, kinds)) for row in self.rows]
+        header = [name for kind in kinds for name in (f"{kind}: classes", "loss")]
+        return ("records", *header), [
+            (row.records, *(cell for kind in kinds for cell in (row.classes[kind], row.losses[kind])))
+            for row in self.rows
+        ]
 
     def plot(self) -> Figure:
         """Classes against records."""
         from elldelta.pages.charts import draw_frontier
 
         curves = {str(kind): [row.classes[kind] for row in self.rows] for kind in self.rows[0].classes}
-        title = (
-            f"Classes against records: ℓ = {self.ell}, {counted(self.releases, 'linked release')}, "
-            f"δ = {self.delta:g} each"
+        return draw_frontier(
+            [row.records for row in self.rows], curves, f"Classes against records: {self.title}"
         )
-        return draw_frontier([row.records for row in self.rows], curves, title)
 
     def to_dict(self) -> dict[str, Any]:
         """The frontier as plain JSON values."""
-        points = [{"records": row.records, **row.classes} for row in self.rows]
+        points = [
+            {"records": row.records, "classes": dict(row.classes), "loss": dict(row.losses)}
+            for row in self.rows
+        ]
+        terms = self.terms
         return {
-            "ell": self.ell,
-            "delta": self.delta,
-            "releases": self.releases,
-            "exact": self.exact,
+            "ell": terms.largest_ell,
+            "delta": terms.delta,
+            "releases": terms.releases,
             "points": points,
         }
 
@@ -109,54 +115,54 @@ class FrontierArguments(FrontierWish):
 
 
 def _frontier(model: Past | str | os.PathLike[str], arguments: FrontierArguments) -> Frontier:
-    """Classes of certified plans, and of the paper, for several numbers of records."""
+    """Classes and loss of the plans for several numbers of records."""
     given = arguments.records
     tried = [check_whole("the number of records", number, 1, MOST_RECORDS) for number in given or ()]
-    wish = Wish(ell=arguments.ell, delta=arguments.delta, releases=arguments.releases, records=1)
     past = loaded(model, Past, read_past, "Model")  # type: ignore[type-abstract]
+    wish = arguments.for_records(1)
 
-    def rows(tell: Progress) -> tuple[Planner, list[FrontierRow]]:
-        planner = Planner(past, wish)
-        numbers = tried
+    def rows(tell: Progress) -> list[FrontierRow]:
+        planner, numbers = Planner(past, wish), tried
         if given is None:
             fewest = planner.fewest_records()
             most = 10 * max(past.n_records, fewest)
             numbers = np.unique(np.geomspace(fewest, most, arguments.n_points).astype(int)).tolist()
-        if not arguments.exact:
-            planner.effort = frontier_effort(past, len(numbers))
-        return planner, list(_rows(planner, numbers, tell))
+        return list(_rows(planner, numbers, tell))
 
-    planner, found = computed(rows, arguments.progress)
-    return Frontier(wish.largest_ell, wish.delta, wish.n_linked, planner.effort > 0, tuple(found))
+    return Frontier(arguments, tuple(computed(rows, arguments.progress)))
 
 
 frontier = with_keywords(FrontierArguments, _frontier)
-"""Classes of certified plans, and of the paper, for several numbers of records.
+"""Classes and loss of the plans with the same terms, and of the paper's, for several numbers of records.
 
 It takes a model, its file or its folder, and as keywords the fields of `FrontierWish` and
 `FrontierArguments`.
 """
 
 
-def frontier_effort(model: Past, n_plans: int) -> int:
-    """How much is searched for each of so many plans: as usual, or, where that takes long, much less."""
-    return EFFORT if model.n_combinations * model.schema.n_values * n_plans <= MOST_CELLS else 0
-
-
 def _rows(planner: Planner, records: Sequence[int], progress: Progress) -> Iterator[FrontierRow]:
     """What each kind of plan gives for each number of records, one after the other: it may take a while."""
-    # The paper has one sensitive column, nobody who moves, and no regions.
-    is_plain = (
-        planner.movers is None and planner.n_columns == 1 and not isinstance(planner.model, RegionalModel)
-    )
-    kinds: tuple[PlanKind, ...] = ("paper", "certified") if is_plain else ("certified",)
+    kinds: dict[PlanKind, None] = {"paper": None} if _has_paper(planner) else {}
+    kinds[planner.wish.kind] = None
     n_plans = len(records) * len(kinds)
     for place, n_records in enumerate(records):
         classes: dict[PlanKind, int | None] = {}
+        losses: dict[PlanKind, float | None] = {}
         for n_before, kind in enumerate(kinds, start=place * len(kinds)):
             planner.progress = part(progress, n_before / n_plans, (n_before + 1) / n_plans)
             try:
-                classes[kind] = planner.plan(kind, n_records).n_classes
+                made = planner.plan(kind, n_records)
+                classes[kind], losses[kind] = made.n_classes, made.loss(planner.model)
             except RefusedError:
-                classes[kind] = None
-        yield FrontierRow(n_records, classes)
+                classes[kind] = losses[kind] = None
+        yield FrontierRow(n_records, classes, losses)
+
+
+def _has_paper(planner: Planner) -> bool:
+    """Whether the paper has such plans: of values of one column, without regions and people who move."""
+    wish = planner.wish
+    plain = Terms(ell=wish.ell, releases=wish.releases, delta=wish.delta, kind=wish.kind)
+    is_plain = not isinstance(planner.model, RegionalModel) and all(
+        getattr(wish, field.name) == getattr(plain, field.name) for field in fields(Terms)
+    )
+    return is_plain and planner.movers is None and planner.n_columns == 1 and not planner.model.noise

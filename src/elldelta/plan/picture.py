@@ -34,10 +34,9 @@ def picture_of_classes(plan: Plan, model: Past | None = None, columns: Sequence[
     across, up = _places_to_draw(schema, columns)
     others = [place for place in range(len(schema.names)) if place not in (across, up)]
     if model is None:
-        expected = plan.hull_loss
-        most = int(expected.mass.argmax())
-        held = {place: plan.seen[place][0] + int(expected.lows[most, place]) for place in others}
-        mass = expected.mass
+        mass = plan.columns[0].masses_lower
+        lows = plan.hulls[0][int(mass.argmax())]
+        held = {place: max(plan.seen[place][0], int(lows[place])) for place in others}
     else:
         seen, mass = tuple(np.zeros(size) for size in schema.sizes), np.zeros(plan.n_classes)
         for part in model.models():

@@ -34,10 +34,9 @@ from elldelta.plan.classes import (
     Boxes,
     Classes,
     Runs,
+    check_ranges,
     classes_from_dict,
-    clipped,
     hull_labels,
-    lengths_of,
     whole_ranges,
 )
 from elldelta.plan.columns import ColumnPlan
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.promises import Promise
-    from elldelta.core.utility import HullLoss, Utility
     from elldelta.model.past import Past
     from elldelta.plan.closeness import Closeness
 
@@ -128,10 +126,7 @@ class Plan(Displayed):
             if column.failure_upper == 1.0 and not self.is_certified:
                 raise ParameterError("The failure probability of a plan must lie between 0 and 1.")
         object.__setattr__(self, "seen", tuple(map(tuple, self.seen)) or whole_ranges(self.schema))
-        if len(self.seen) != len(self.schema.sizes) or not all(
-            0 <= low <= high < size for (low, high), size in zip(self.seen, self.schema.sizes, strict=True)
-        ):
-            raise ParameterError("The ranges that were seen must lie inside their domains.")
+        check_ranges(self.seen, self.schema)
         object.__setattr__(self, "promise", self.promise or promise_of(self))
         object.__setattr__(self, "conditions", tuple(self.conditions) or conditions_of(self))
 
@@ -188,28 +183,26 @@ class Plan(Displayed):
         """Those that every release is checked for: all of a certified plan, of others the size of classes."""
         return self.promises if self.is_certified else self.promises[-1:]
 
-    @cached_property
-    def hull_loss(self) -> HullLoss:
-        """Where the classes lie, weighed by what the plan expects in them, not by an owner's records."""
-        from elldelta.core.utility import HullLoss
-
-        lows, highs = clipped(self.seen, self.hulls)
-        return HullLoss(lows, highs, lengths_of(self.seen), self.columns[0].masses_lower)
-
-    def utility(self, model: Past) -> Utility:
-        """How much information the classes keep, measured on a model: a forecast for the plan's records."""
+    def past_records(self, model: Past) -> NDArray[np.int64]:
+        """How many records of a model lie in each class."""
         import numpy as np
 
-        from elldelta.core.utility import measure_utility
         from elldelta.model.model import reordered
 
-        records = np.zeros(self.n_classes)
+        records = np.zeros(self.n_classes, dtype=np.int64)
         for part in model.models():
             counts = reordered(part, self.schema).counts
-            records += np.bincount(self.class_of(counts.ranks), counts.combination_totals, self.n_classes)
-        shares = records / records.sum()
-        lows, highs = clipped(self.seen, self.hulls)
-        return measure_utility(shares, lows, highs, lengths_of(self.seen), self.records)
+            found = np.bincount(self.class_of(counts.ranks), counts.combination_totals, self.n_classes)
+            records += found.astype(np.int64)
+        return records
+
+    def loss(self, model: Past) -> float:
+        """How much information a release of the past records would lose: 0 is exact, 1 tells nothing."""
+        from elldelta.core.utility import information_loss, spans_of_hulls
+
+        spans, account = spans_of_hulls(*self.hulls, self.seen), model.accounting
+        n_left_out = account.n_suppressed + account.n_quarantined
+        return information_loss(self.past_records(model), spans, n_left_out) or 0.0
 
     @property
     def is_certified(self) -> bool:

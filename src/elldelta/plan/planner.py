@@ -10,7 +10,6 @@ import numpy as np
 
 from elldelta.core.distribution import RELATIVE_TOLERANCE, STEP, ladder, rounded_total
 from elldelta.core.generalize.bounds import SharpBound, fewest_records, refuse_if_impossible
-from elldelta.core.generalize.boxes import EFFORT
 from elldelta.core.like_values import one_of_each
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import BoundResult, Bounds
-    from elldelta.core.utility import Utility
     from elldelta.engines import Engine, Progress
     from elldelta.parameters import PlanKind
     from elldelta.plan.classes import Classes
@@ -136,7 +134,7 @@ def plan_to_file(
     overwrite: bool = False,
     progress: Progress | None = None,
     workers: Workers = HERE,
-) -> tuple[Plan, Utility]:
+) -> dict[str, Any]:
     """Makes the plan that a wish asks for and writes it, if it and its picture can be written at all.
 
     Args:
@@ -150,19 +148,26 @@ def plan_to_file(
         workers: Where regions are planned.
 
     Returns:
-        The plan, and how much information it keeps, as a forecast from the model.
+        What the plan says in short, how much information it loses, and what its classes would hold of so many
+        records like those of the model.
     """
     check_writable(path, overwrite=overwrite)
     check_picture(picture, overwrite=overwrite)
     past = read_past(model)
     made = make_plan(past, wish, hierarchies, progress, workers)
-    utility = computed(lambda _: made.utility(past), progress)
+    records = made.past_records(past)
+    sizes = made.records * records / records.sum()
     if picture is not None:
         from elldelta.plan.picture import picture_of_classes
 
         write_picture(picture_of_classes(made, past), picture, overwrite=overwrite)
     write_plan(made, path, overwrite=overwrite)
-    return made, utility
+    return {
+        **made.summary(),
+        "loss": made.loss(past),
+        "smallest_class": float(sizes.min()),
+        "largest_class": float(sizes.max()),
+    }
 
 
 class Planner:
@@ -172,21 +177,14 @@ class Planner:
         model: The model.
         wish: What is asked for.
         progress: Is told how far the work is.
-        effort: How much is searched for classes with less loss (`boxes`).
         workers: Where the regions of a model by region are planned.
     """
 
     def __init__(
-        self,
-        model: Past,
-        wish: Wish,
-        progress: Progress | None = None,
-        *,
-        effort: int = EFFORT,
-        workers: Workers = HERE,
+        self, model: Past, wish: Wish, progress: Progress | None = None, workers: Workers = HERE
     ) -> None:
         self.model, self.wish = model, wish
-        self.progress, self.effort, self.workers = progress, effort, workers
+        self.progress, self.workers = progress, workers
         if isinstance(model, RegionalModel):
             check_regional(wish, model)
         self.seen = seen_ranges(model)
@@ -224,7 +222,8 @@ class Planner:
     def fewest_records(self) -> int:
         """The fewest records with which a sharp plan promises anything: one class for everybody."""
         whole = Partition.single(self.distribution.n_quasi_identifiers)
-        return fewest_records(self.distribution, whole, self._bounds(1))
+        n_parts = self.wish.min_records
+        return n_parts * fewest_records(self.distribution, whole, self._bounds(n_parts, fixed=True))
 
     def plan(self, kind: PlanKind, n_records: int) -> Plan:
         """The plan of one kind with so many records."""
@@ -350,9 +349,7 @@ class Planner:
             bounds: What classes are drawn for.
             n_records: The records that they make their promise for.
         """
-        drawing = Drawing(
-            bounds, self.past.total, self._groups, self.movers, self.seen, self.fewest_past, self.effort
-        )
+        drawing = Drawing(bounds, self.past.total, self._groups, self.movers, self.seen, self.fewest_past)
         if isinstance(self.model, RegionalModel):
             promised = self._bounds(n_records)
             return draw_by_region(self.model, drawing, promised, self.workers, self.progress)

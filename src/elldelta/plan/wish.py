@@ -67,10 +67,10 @@ DELTA = Doc(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """A wish for a plan: the same from Python, the command line, a form or the service.
+class Terms:
+    """What a plan promises and to whom, whatever the number of records.
 
-    ell, closeness or both must be given; releases or owners; and one of records, p and beta.
+    ell, closeness or both must be given; and releases or owners.
     """
 
     ell: Annotated[
@@ -86,16 +86,6 @@ class Wish:
     releases: Annotated[
         int | None,
         replace(RELEASES, help=f"{RELEASES.help} Required, except for a number of owners."),
-    ] = None
-    records: Annotated[
-        int | None,
-        Doc(
-            "Records that every owner can wait for. More records allow more, and smaller, classes.",
-            noun="the number of records",
-            label="Records that every owner can reach",
-            least=1,
-            most=MOST_RECORDS,
-        ),
     ] = None
     closeness: Annotated[
         float | Mapping[str, float] | None,
@@ -204,29 +194,12 @@ class Wish:
             most=MOST_RECORDS,
         ),
     ] = 1
-    p: Annotated[
-        float | None,
-        Doc(
-            "Of a plan of the kind paper: its p, which decides the records.",
-            "Expert",
-            noun="p",
-            above=0.0,
-            most=1.0,  # less in most models
-        ),
-    ] = None
-    beta: Annotated[
-        float | None,
-        Doc("The same as a share of the largest p.", "Expert", noun="beta", above=0.0, most=1.0),
-    ] = None
 
     def __post_init__(self) -> None:
-        for parameter in parameters_of(Wish):
-            value = getattr(self, parameter.name)
-            if value is not None or parameter.default is not None:
-                object.__setattr__(self, parameter.name, _checked(parameter, value))
+        for parameter in parameters_of(Terms):
+            _check_field(self, parameter)
         self._check_promise()
         self._check_budget()
-        self._check_records()
         self._check_combination()
 
     def _check_promise(self) -> None:
@@ -260,19 +233,8 @@ class Wish:
                 parameter="delta",
             )
 
-    def _check_records(self) -> None:
-        ways = ("records", "p", "beta")
-        given = [name for name in ways if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ParameterError(
-                "Give exactly one of records, p and beta.",
-                found=f"{len(given)} of them were given.",
-                remedy="Usually: the number of records that every owner can wait for.",
-                parameter=ways if given else "records",
-            )
-
     def _check_combination(self) -> None:
-        defaults = {parameter.name: parameter for parameter in parameters_of(Wish)}
+        defaults = {parameter.name: parameter for parameter in parameters_of(Terms)}
         for name in () if self.is_certified else FOR_CERTIFIED:
             if getattr(self, name) != defaults[name].default:
                 raise ParameterError(
@@ -282,12 +244,6 @@ class Wish:
                     parameter=(name, "kind"),
                 )
         for is_wrong, problem, remedy, parameter in (
-            (
-                self.records is None and self.kind != "paper",
-                "p and beta decide the records of a plan of the kind paper.",
-                "Give the number of records that every owner can wait for.",
-                ("records", "kind"),
-            ),
             (
                 self.owners is not None and self.n_linked > 1,
                 "Owners who share a ledger need a plan for one release: the ledger decides what is linked.",
@@ -355,6 +311,61 @@ class Wish:
         """The failure that all of these releases may have together."""
         return self.n_planned * self.delta
 
+
+@dataclass(frozen=True, kw_only=True)
+class Wish(Terms):
+    """A wish for a plan: the same from Python, the command line, a form or the service.
+
+    Besides its terms one of records, p and beta must be given.
+    """
+
+    records: Annotated[
+        int | None,
+        Doc(
+            "Records that every owner can wait for. More records allow more, and smaller, classes.",
+            noun="the number of records",
+            label="Records that every owner can reach",
+            least=1,
+            most=MOST_RECORDS,
+        ),
+    ] = None
+    p: Annotated[
+        float | None,
+        Doc(
+            "Of a plan of the kind paper: its p, which decides the records.",
+            "Expert",
+            noun="p",
+            above=0.0,
+            most=1.0,  # less in most models
+        ),
+    ] = None
+    beta: Annotated[
+        float | None,
+        Doc("The same as a share of the largest p.", "Expert", noun="beta", above=0.0, most=1.0),
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ways = ("records", "p", "beta")
+        for parameter in parameters_of(Wish):
+            if parameter.name in ways:
+                _check_field(self, parameter)
+        given = [name for name in ways if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ParameterError(
+                "Give exactly one of records, p and beta.",
+                found=f"{len(given)} of them were given.",
+                remedy="Usually: the number of records that every owner can wait for.",
+                parameter=ways if given else "records",
+            )
+        if self.records is None and self.kind != "paper":
+            raise ParameterError(
+                "p and beta decide the records of a plan of the kind paper.",
+                found=f"The kind of plan is {self.kind}.",
+                remedy="Give the number of records that every owner can wait for.",
+                parameter=("records", "kind"),
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """The wish as plain JSON values; `from_dict` is the inverse."""
         document = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -376,11 +387,9 @@ class Wish:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrontierWish:
-    """What a frontier is about: certified plans, and those of the paper, for several numbers of records."""
+class FrontierWish(Terms):
+    """What a frontier is about: plans with the same terms for several numbers of records."""
 
-    ell: Annotated[int, ELL]
-    releases: Annotated[int, RELEASES]
     records: Annotated[
         Sequence[int] | None,
         Doc(
@@ -393,15 +402,17 @@ class FrontierWish:
             parse=whole_numbers,
         ),
     ] = None
-    delta: Annotated[float, DELTA] = USUAL_DELTA
-    exact: Annotated[
-        bool,
-        Doc(
-            "Search for boxes as thoroughly as for a plan, also where that takes long. Otherwise a plan may "
-            "have about a tenth more or fewer classes.",
-            "Expert",
-        ),
-    ] = False
+
+    def for_records(self, n_records: int) -> Wish:
+        """The wish for a plan with so many records."""
+        return Wish(**{field.name: getattr(self, field.name) for field in fields(Terms)}, records=n_records)
+
+
+def _check_field(terms: Terms, parameter: Parameter) -> None:
+    """Puts the value of a field into the form in which it is kept, if it lies in its range."""
+    value = getattr(terms, parameter.name)
+    if value is not None or parameter.default is not None:
+        object.__setattr__(terms, parameter.name, _checked(parameter, value))
 
 
 def _checked(parameter: Parameter, value: object) -> object:

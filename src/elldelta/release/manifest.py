@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-import numpy as np
 from msgspec import Meta
 
 from elldelta._version import __version__
-from elldelta.core.partition import merged_classes, weighted_sum
+from elldelta.core.partition import merged_classes
+from elldelta.core.utility import information_loss, spans_of_hulls
 from elldelta.errors import ParameterError, counted
 from elldelta.files import (
     MALFORMED,
@@ -30,7 +30,15 @@ from elldelta.files import (
     seal,
     unseal,
 )
-from elldelta.plan.classes import Boxes, Classes, class_labels, classes_from_dict, grouping_of
+from elldelta.plan.classes import (
+    Boxes,
+    Classes,
+    Ranges,
+    check_ranges,
+    class_labels,
+    classes_from_dict,
+    grouping_of,
+)
 from elldelta.plan.closeness import ClosenessShown
 from elldelta.release.content import diversities_by_column
 from elldelta.release.weights import WeightsShown, describe_weights
@@ -39,6 +47,7 @@ from elldelta.schema.schema import Schema
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from elldelta.plan.plan import Plan
@@ -51,8 +60,8 @@ KIND = "manifest"
 
 SUMMARY = (
     "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
-    "classes_published", "plan_kind", "moving", "leave_out", "ledger", "ell", "diversity", "plan_digest",
-    "content_digest",
+    "classes_published", "classes_planned", "loss", "plan_kind", "moving", "leave_out", "ledger", "ell",
+    "diversity", "plan_digest", "content_digest",
 )  # fmt: skip
 """What is told about a release that was just made."""
 
@@ -116,7 +125,7 @@ class ColumnShown(TypedDict):
     closeness: ClosenessShown | None
 
 
-TERMS = ("delta", "releases", "failure_upper", "min_records", "k")
+TERMS = ("delta", "releases", "failure_upper", "min_records", "k", "seen")
 """What a manifest repeats of its plan."""
 
 
@@ -148,7 +157,9 @@ class Manifest:
             classes can change the odds of two tables that differ inside one class, and how many planned
             classes are published together with others. None where classes are fixed.
         leave_out: Whether classes that do not pass are left out.
-        utility: How much information the classes keep, measured on the published records.
+        seen: The range of every quasi-identifier in which nearly all past records lie, as in the plan.
+        loss: How much information is lost: the mean over all records of the share of these ranges that labels
+            span; a record that is left out counts 1. None where there is no record.
         ledger: The line of the ledger that admitted the release, or None.
         nulls: Missing values per column.
         unknown: Values outside the domain, per column.
@@ -186,7 +197,8 @@ class Manifest:
     k: int
     moving: Moved | None
     leave_out: bool
-    utility: dict[str, Any] | None
+    seen: Ranges
+    loss: Share | None
     ledger: Line | None
     nulls: Mapping[str, int]
     unknown: Mapping[str, int]
@@ -205,6 +217,17 @@ class Manifest:
             or not (self.weights is None or is_digest(self.weights["digest"]))
         ):
             raise ParameterError("A manifest contradicts itself.")
+        check_ranges(self.seen, self.schema)
+
+    @property
+    def records_lost(self) -> int:
+        """Records that the release does not show, for whatever reason; not those that repeat one."""
+        return self.records_suppressed + self.records_quarantined + self.records_left_out
+
+    @property
+    def classes_planned(self) -> int:
+        """The classes of the plan."""
+        return grouping_of(self.classes).n_quasi_identifiers
 
     @property
     def has_closeness(self) -> bool:
@@ -305,6 +328,7 @@ class Manifest:
             "nulls": dict(self.nulls),
             "unknown": dict(self.unknown),
             "also": list(self.also),
+            "seen": [list(ends) for ends in self.seen],
         }
         return seal(KIND, FORMAT_VERSION, content)
 
@@ -387,16 +411,18 @@ def describe(
         update: What has changed since the last release of such a table.
     """
     account = content.accounting
-    made = recomputed(plan, content.classes, content.counts, content.digest)
     # Who has left a table that is published again may still be shown: these are no part of what was read.
     lingering = (update or {}).get("records_lingering", 0)
+    left_out = account.n_counted + lingering - content.n_records
+    lost = account.n_suppressed + account.n_quarantined + left_out
+    made = recomputed(plan, content.classes, content.counts, content.digest, lost)
     return replace(
         made,
         software=f"elldelta {__version__}",
         records_read=account.n_read,
         records_suppressed=account.n_suppressed,
         records_quarantined=account.n_quarantined,
-        records_left_out=account.n_counted + lingering - content.n_records,
+        records_left_out=left_out,
         moving=moved(plan, content.classes, content.announced or ""),
         leave_out=content.leaves_out,
         ledger=ledger,
@@ -419,7 +445,9 @@ def _persons(content: Publishable) -> Persons | None:
     }
 
 
-def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str) -> Manifest:
+def recomputed(
+    plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str, n_left_out: int = 0
+) -> Manifest:
     """A manifest of counts with what follows from them and the plan, and nothing that only an owner knows."""
     n_records = int(plan.schema.by_column(counts)[0].sum())
     near = closeness_shown(plan, classes, counts)
@@ -443,7 +471,7 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
         moving=moved(plan, classes, ""),
         leave_out=False,
         ell=plan.columns[0].ell,
-        utility=utility(plan.schema, hulls, counts, plan.columns[0].ell),
+        loss=loss_of(plan.schema, hulls, counts, plan.seen, n_left_out),
         ledger=None,
         nulls={},
         unknown={},
@@ -493,32 +521,16 @@ def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> 
     ]
 
 
-def utility(
+def loss_of(
     schema: Schema,
     hulls: tuple[NDArray[np.int64], NDArray[np.int64]],
     counts: NDArray[np.int64],
-    ell: int,
-) -> dict[str, object] | None:
-    """How much information the published classes keep, from nothing but what the release shows.
-
-    Where the records lie inside their classes would make the classes look better, and give that away.
-    """
-    sizes = schema.by_column(counts)[0].sum(axis=1)
-    if not sizes.any():
-        return None
-    lows, highs = hulls
-    widths = (highs - lows) / np.maximum(1, np.array(schema.sizes) - 1)
-    by_column = [weighted_sum(sizes, column) / int(sizes.sum()) for column in widths.T]
-    present = sizes[sizes > 0]
-    return {
-        "ncp": float(np.mean(by_column)),
-        "ncp_by_column": dict(zip(schema.names, by_column, strict=True)),
-        "smallest_class": int(present.min()),
-        "median_class": float(np.median(present)),
-        "largest_class": int(present.max()),
-        "discernibility": int((present.astype(object) ** 2).sum()),
-        "average_class_size_ratio": float(present.sum() / (present.size * ell)),
-    }
+    seen: Ranges,
+    n_left_out: int = 0,
+) -> float | None:
+    """How much information a release loses, from what it shows and how many records it leaves out."""
+    records = schema.by_column(counts)[0].sum(axis=1)
+    return information_loss(records, spans_of_hulls(*hulls, seen), n_left_out)
 
 
 def manifest_path(release: Path) -> Path:

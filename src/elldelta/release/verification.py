@@ -16,7 +16,7 @@ from elldelta.errors import FileError, ParameterError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged
 from elldelta.release.content import diversities_by_column
-from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, moved, utility
+from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, loss_of, moved
 from elldelta.release.published import Published, not_as_described
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Verification:
         name: Words for it.
         records: Its records.
         classes: Its classes with a record.
+        classes_planned: The classes of its plan.
+        loss: How much information it loses, with the records that its manifest says are left out.
         ell: The diversity that is promised.
         diversity: The fewest values that a class shows.
         k: The fewest records of a class.
@@ -58,6 +60,8 @@ class Verification:
     name: str
     records: int
     classes: int
+    classes_planned: int
+    loss: float | None
     ell: int
     diversity: int | None
     k: int | None
@@ -123,8 +127,9 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
     if plan is not None:
         _check_plan(published, manifest, plan)
     hulls = published.classes.hulls(published.schema)
-    if not _alike(manifest.utility, utility(published.schema, hulls, published.counts, manifest.ell)):
-        raise not_as_described(name, "The manifest is wrong about the information that is kept.")
+    loss = loss_of(published.schema, hulls, published.counts, manifest.seen, manifest.records_lost)
+    if not _alike(manifest.loss, loss):
+        raise not_as_described(name, "The manifest is wrong about the information that is lost.")
     promised = [manifest.ell, *(unit["ell"] for unit in manifest.also)]
     for ell, found in zip(promised, (realised, *others), strict=True):
         if found is not None and found < ell:
@@ -142,6 +147,8 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
         name,
         published.n_records,
         n_classes,
+        manifest.classes_planned,
+        loss,
         manifest.ell,
         realised,
         k,

@@ -129,8 +129,13 @@ class Column:
             positions[positions == NULL] = self.domain.size
         return positions
 
-    def label(self, low: int, high: int) -> str:
+    def label(self, low: int, high: int, *, closed: bool = False) -> str:
         """The name of the positions from `low` to `high`, both included; see `elldelta.schema.labels`.
+
+        Args:
+            low: The first position.
+            high: The last position.
+            closed: Whether a range names both its ends, also where one is an end of the domain.
 
         >>> Column("age", Integers(0, 99)).label(23, 41)
         '23-41'
@@ -143,20 +148,22 @@ class Column:
         if low == 0 and high == self.size - 1 and self.size > 1:
             return labels.EVERYTHING
         if high < self.domain.size:
-            return self._name(int(low), int(high))
+            return self._name(int(low), int(high), closed=closed)
         if low == self.domain.size:
             return labels.MISSING
-        return labels.or_missing(self._name(int(low), self.domain.size - 1))
+        return labels.or_missing(self._name(int(low), self.domain.size - 1, closed=closed))
 
-    def _name(self, low: int, high: int) -> str:
+    def _name(self, low: int, high: int, *, closed: bool) -> str:
         group = None if self._fitted is None else self._fitted.label(low, high)
-        return self.domain.label(low, high) if group is None else group
+        if group is not None:
+            return group
+        return self.domain.label(low, high) if closed else self.domain.open_label(low, high)
 
-    def labels(self, lows: ArrayLike, highs: ArrayLike) -> list[str]:
-        """The label of every pair of positions; each distinct pair is labels once."""
+    def labels(self, lows: ArrayLike, highs: ArrayLike, *, closed: bool = False) -> list[str]:
+        """The label of every pair of positions; each distinct pair is labelled once."""
         ends = (np.asarray(end, np.int64).ravel().tolist() for end in (lows, highs))
         pairs = list(zip(*ends, strict=True))
-        labels = {pair: self.label(*pair) for pair in set(pairs)}
+        labels = {pair: self.label(*pair, closed=closed) for pair in set(pairs)}
         return [labels[pair] for pair in pairs]
 
     @cached_property

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 from msgspec import Meta
@@ -49,6 +49,9 @@ class Domain(Protocol):
 
     def label(self, low: int, high: int) -> str:
         """The name of the positions from `low` to `high`, both included."""
+
+    def open_label(self, low: int, high: int) -> str:
+        """The same where a range that reaches one end of the domain is written without that end."""
 
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values, with its kind."""
@@ -105,6 +108,19 @@ class Integers:
         if first == last:
             return str(first)
         return f"{first}..{last}" if first < 0 else f"{first}-{last}"
+
+    def open_label(self, low: int, high: int) -> str:
+        """`<=21` from the lowest number on, `60+` up to the highest.
+
+        >>> Integers(0, 120).open_label(0, 21), Integers(0, 120).open_label(60, 120)
+        ('<=21', '60+')
+        """
+        match open_end(low, high, self.size):
+            case "low":
+                return f"<={self.low + (high + 1) * self.width - 1}"
+            case "high":
+                return f"{self.low + low * self.width}+"
+        return self.label(low, high)
 
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values."""
@@ -168,6 +184,15 @@ class Dates:
         """`1990-01-05`, or `1990-01..1990-06`."""
         first, last = self._text(self._date(low)), self._text(self._date(high))
         return first if low == high else f"{first}..{last}"
+
+    def open_label(self, low: int, high: int) -> str:
+        """`<=1990-06` from the first date on, `>=1990-06` up to the last."""
+        match open_end(low, high, self.size):
+            case "low":
+                return f"<={self._text(self._date(high))}"
+            case "high":
+                return f">={self._text(self._date(low))}"
+        return self.label(low, high)
 
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values."""
@@ -283,6 +308,8 @@ class Categories:
             return labels.category_run(self.values[low], self.values[high])
         return labels.category_set(self.values[low : high + 1])
 
+    open_label = label  # every category of a range is named, or both its ends are
+
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values."""
         return {"kind": self.kind, "values": list(self.values), "ordered": self.ordered}
@@ -338,9 +365,28 @@ class Bins:
         end = "]" if high == self.size - 1 else ")"
         return f"[{_number(self.edges[low])}, {_number(self.edges[high + 1])}{end}"
 
+    def open_label(self, low: int, high: int) -> str:
+        """`<10` from the lowest bin on, `>=90` up to the highest."""
+        match open_end(low, high, self.size):
+            case "low":
+                return f"<{_number(self.edges[high + 1])}"
+            case "high":
+                return f">={_number(self.edges[low])}"
+        return self.label(low, high)
+
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values."""
         return {"kind": self.kind, "edges": list(self.edges)}
+
+
+def open_end(low: int, high: int, size: int) -> Literal["low", "high"] | None:
+    """At which end a range of several positions reaches the end of a domain; None at neither, or at both.
+
+    Domains leave room for values of others, so their ends tell nothing about who is in a class.
+    """
+    if low == high or (low > 0) == (high < size - 1):
+        return None
+    return "low" if low == 0 else "high"
 
 
 def date_from_text(text: str, unit: DateUnit) -> dt.date:

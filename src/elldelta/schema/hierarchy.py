@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from elldelta.core.box_tree import CutTree
 from elldelta.engines.cells import spelling
 from elldelta.errors import SchemaError
 from elldelta.schema import labels
-from elldelta.schema.domains import UNKNOWN, Categories, Dates, Domain, Integers
+from elldelta.schema.domains import UNKNOWN, Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.hierarchy_problems import problem_of, refusal, structural_problems, usual_length
 
 if TYPE_CHECKING:
@@ -333,11 +334,13 @@ def _misleading(domain: Domain, rows: Sequence[Sequence[str]]) -> dict[tuple[int
 
 def _read_as(domain: Domain, name: str) -> tuple[int, int] | None:
     """The positions that a reader would take a name for: 15-19 on ages from 17 is 17 to 19."""
-    ends: tuple[int, int] | None = None
     if isinstance(domain, Categories):
         place = domain.values.index(name) if name in domain.values else None
         return None if place is None else (place, place)
-    if isinstance(domain, Integers) and (match := _WHOLE_RANGE.fullmatch(name)):
+    ends = None if not isinstance(domain, Integers | Dates | Bins) else _read_as_open(domain, name)
+    if ends is not None:
+        pass
+    elif isinstance(domain, Integers) and (match := _WHOLE_RANGE.fullmatch(name)):
         first, last = int(match[1]), int(match[2] or match[1])
         ends = (first - domain.low) // domain.width, (last - domain.low) // domain.width
     elif isinstance(domain, Dates) and (days := labels.parse_days(name)):
@@ -345,3 +348,25 @@ def _read_as(domain: Domain, name: str) -> tuple[int, int] | None:
     if ends is None or ends[1] < 0 or ends[0] >= domain.size or ends[0] > ends[1]:
         return None
     return max(ends[0], 0), min(ends[1], domain.size - 1)
+
+
+def _read_as_open(domain: Integers | Dates | Bins, name: str) -> tuple[int, int] | None:
+    """The positions of a name that is written like a range with one end only: `60+`, `<=1990-06`, `<10`."""
+    reading = labels.read_on("date" if isinstance(domain, Dates) else "number", labels.normalized(name))
+    if reading is None or len(reading.spans) != 1:
+        return None
+    [span] = reading.spans
+    if (span.low is None) == (span.high is None):
+        return None
+    is_up = span.low is not None
+    end = (span.low if is_up else span.high) or 0
+    if isinstance(domain, Bins):
+        place = bisect_left(domain.edges, float(end))
+    else:
+        cut = int(end) + (not span.has_low if is_up else span.has_high)  # the first value above
+        if isinstance(domain, Integers):
+            place = (cut - domain.low) // domain.width
+        else:
+            day = dt.date.fromordinal(min(max(cut, 1), dt.date.max.toordinal()))
+            place, _ = domain.places(day, day)
+    return (place, domain.size - 1) if is_up else (0, place - 1)

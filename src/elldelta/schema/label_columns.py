@@ -222,7 +222,7 @@ def understand_column(
         if scale == "text":
             kind, named = "text", read_texts(unread, known, rules)
         else:
-            kind, named = read_on_scale(scale, unread, known)
+            kind, named = read_on_scale(scale, unread, known, is_closed=rules.is_closed)
     for entry in entries:  # a person with a value that the column cannot have is in no release
         is_nonsense = bool(entry.problem) and not entry.n_releases and rules.kind != "auto"
         entry.is_outside = is_nonsense and entry.label not in (None, "")

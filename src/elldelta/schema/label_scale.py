@@ -13,13 +13,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 from elldelta.errors import counted
-from elldelta.schema.labels import normalized, parse_stars, read_on
+from elldelta.schema.labels import Span, normalized, parse_stars, read_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from elldelta.schema.label_columns import ColumnRules, Entry
-    from elldelta.schema.labels import Scale, Span
+    from elldelta.schema.labels import Scale
 
 Cut = tuple[Decimal, int]
 """Before a value (0) or behind it (1)."""
@@ -59,8 +59,13 @@ def find_scale(entries: list[Entry], known: Sequence[str], rules: ColumnRules) -
     return "text"
 
 
-def read_on_scale(scale: Scale, entries: list[Entry], known: Sequence[str]) -> tuple[str, list[bool]]:
-    """Gives every label its places on the scale; returns the column's kind, and which places are named."""
+def read_on_scale(
+    scale: Scale, entries: list[Entry], known: Sequence[str], *, is_closed: bool = False
+) -> tuple[str, list[bool]]:
+    """Gives every label its places on the scale; returns the column's kind, and which places are named.
+
+    Where a schema tells the whole range, which is then the first that is known, open ends end there.
+    """
     usable = []
     for entry in entries:
         if entry.problem:
@@ -75,6 +80,9 @@ def read_on_scale(scale: Scale, entries: list[Entry], known: Sequence[str]) -> t
             spans = entry.reading.spans if entry.reading else ()
         usable.append((entry, spans))
     values = [reading.spans for value in known if (reading := read_on(scale, normalized(value)))]
+    if is_closed:
+        [whole] = values[0]
+        usable = [(entry, tuple(_inside(span, whole) for span in spans)) for entry, spans in usable]
     result = _scale_positions(scale, [spans for _, spans in usable], values)
     for (entry, _), places, meaning in zip(usable, result.places, result.meanings, strict=True):
         entry.places = places
@@ -119,6 +127,14 @@ def _scale_positions(
     kind = "dates" if scale == "date" else "whole numbers" if step else "numbers"
     meanings = tuple(_meaning(spans, kind, step=step) for spans in labels)
     return _ScalePositions(kind, tuple(is_named), places, meanings)
+
+
+def _inside(span: Span, whole: Span) -> Span:
+    """The span with open ends closed where the whole range ends; one that lies beyond it stays as it is."""
+    low = (whole.low, whole.has_low) if span.low is None else (span.low, span.has_low)
+    high = (whole.high, whole.has_high) if span.high is None else (span.high, span.has_high)
+    closed = Span(low[0], high[0], low[1], high[1])
+    return span if closed.is_empty else closed
 
 
 def _are_whole(labels: Sequence[tuple[Span, ...]]) -> bool:

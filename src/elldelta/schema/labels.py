@@ -4,11 +4,12 @@ What our releases write::
 
     *                     every value
     23-41                 whole numbers (-5..3 when the first is negative)
-    1990-01..1990-06      dates: days, months or years
+    <=21   60+            the same from the lowest number of the domain on, and up to the highest
+    1990-01..1990-06      dates: days, months or years; <=1990-06   >=1990-06
     F                     one category, or a group of a hierarchy: Undergraduate, 5600**
     low..high             a run of ordered categories
     {A, B}                a set of unordered categories
-    [0, 10)               a bin; the last bin is closed: [90, 100]
+    [0, 10)               a bin; the last bin is closed: [90, 100]; several bins: <20   >=80
     (missing)             no value
     23-41 or (missing)    values, or none
 

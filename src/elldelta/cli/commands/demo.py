@@ -39,6 +39,7 @@ def _run(
                 "plan": {"one_disease": with_plan["n_exposed"], "below_ell": with_plan["n_below"]},
                 "verdict": found["verdict"],
                 "classes": found["classes"],
+                "loss": found["loss"],
             }
         )
         return
@@ -52,8 +53,9 @@ def _run(
         f"Each hospital by itself: every class shows {min(without['diversity_each'])} diseases. Linked:",
         f"  {without['n_exposed']:,} patients are left with one disease, "
         f"{without['n_below']:,} with fewer than {ell}.",
-        f"One plan for all: {counted(found['classes']['certified'], 'class', 'classes')} "
-        f"(the paper's bound: {found['classes']['paper']}). Linked:",
+        f"One plan for all: {counted(found['classes']['certified'], 'class', 'classes')}, information loss "
+        f"{found['loss']['certified']:.4f} (the paper's bound: {found['classes']['paper']}, "
+        f"{found['loss']['paper']:.4f}). Linked:",
         f"  {with_plan['n_exposed']:,} patients are left with one disease, "
         f"{with_plan['n_below']:,} with fewer than {ell}.",
         f"The audit of their releases says: {found['verdict']}",

@@ -35,11 +35,16 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
         output.print_json(shown)
         return
     output.print_text(shown["promise"], *shown["conditions"], "")
-    names = ("sequence", "owner", "merged_classes")
+    names = ("sequence", "owner", "classes_together")
     values = [promise for promise in shown["promises"] if "ell" in promise]
     output.print_table(
         "Releases",
-        ("number", "owner", "classes merged", *(f"miss values of {one['column']}" for one in values)),
+        (
+            "number",
+            "owner",
+            "classes together",
+            *(f"miss values of {one['column']}" for one in values),
+        ),
         [
             tuple(map(str, (*(item[name] for name in names), *item["classes_missing_values_of"].values())))
             for item in shown["releases"]

@@ -18,34 +18,30 @@ from elldelta.plan.wish import FrontierWish, Wish
 def _frontier(
     model: options.ModelFile, wish: FrontierWish, drawn: options.Drawn, json: options.Json = False
 ) -> None:
-    """How many classes how many records buy, by the paper and in certified plans."""
+    """How many classes how many records buy, and what is lost: as 'plan' with the same options."""
     from elldelta.plan.frontier import frontier
 
-    options.note_ell_of_one(wish.ell)
+    if wish.closeness is None:
+        options.note_ell_of_one(wish.largest_ell)
     with output.progress_bar("Planning") as progress:
         result = frontier(model, **vars(wish), progress=progress)
-    kinds = list(result.rows[0].classes)
     drawn.draw(result.plot)
     if json:
         output.print_json(result.to_dict())
         return
+    header, rows = result.listing()
     output.print_table(
-        f"Classes for ell = {result.ell}, {counted(result.releases, 'linked release')}, failure at most "
-        f"{result.releases * result.delta:g}",
-        ("records", *kinds),
-        [
-            (
-                f"{row.records:,}",
-                *("-" if row.classes[kind] is None else f"{row.classes[kind]:,}" for kind in kinds),
-            )
-            for row in result.rows
-        ],
+        f"Classes and loss (0 exact, 1 nothing left): {result.title}",
+        header,
+        [[_cell(cell) for cell in row] for row in rows],
     )
-    if not result.exact:
-        output.print_text(
-            "Searched quickly: a plan may have about a tenth more or fewer classes. --exact tells its number."
-        )
     output.print_written(drawn.picture)
+
+
+def _cell(number: object) -> str:
+    if number is None:
+        return "-"
+    return f"{number:.4f}" if isinstance(number, float) else f"{number:,}"
 
 
 @command("plan", example="plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json")
@@ -73,7 +69,7 @@ def _plan(
         options.note_ell_of_one(wish.largest_ell)
     groups = options.named_files(hierarchy, "--hierarchy")
     with workers.started() as where, output.progress_bar("Planning") as progress:
-        made, utility = plan_to_file(
+        made = plan_to_file(
             model,
             wish,
             target,
@@ -83,7 +79,7 @@ def _plan(
             progress=progress,
             workers=where,
         )
-    result = {"plan": str(target), **made.summary(), **utility.to_dict(made.schema.names)}
+    result = {"plan": str(target), **made}
     if json:
         output.print_json(result)
     else:
@@ -100,7 +96,7 @@ def _print(result: dict[str, Any]) -> None:
     output.print_text(
         f"{counted(result['classes'], 'class', 'classes')}. Expected records per class: "
         f"{result['smallest_class']:,.0f} to {result['largest_class']:,.0f}. "
-        f"Information loss (NCP, 0 to 1): {result['ncp']:.4f}",
+        f"Information loss (0 to 1): {result['loss']:.4f}",
         f"Wrote {result['plan']}  {result['digest']}",
     )
 

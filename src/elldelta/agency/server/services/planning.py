@@ -14,7 +14,6 @@ from elldelta.agency.server.services.populations import check_epsilon, load_mode
 from elldelta.agency.server.services.requests import open_request
 from elldelta.agency.server.tables import Job, ModelFile
 from elldelta.errors import RefusedError, counted
-from elldelta.plan.frontier import frontier_effort
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import USUAL_DELTA, Wish
 
@@ -108,10 +107,9 @@ def _model(agency: Agency, job: Job, tell: Tell) -> Model:
 
 
 def _n_classes(model: Model, ell: int, records: int) -> int | None:
-    """The classes of a plan, about; None if nothing can be promised."""
+    """The classes of a plan from the protected counts; None if nothing can be promised."""
     wish = Wish(ell=ell, records=records, releases=FRONTIER_RELEASES)
     try:
-        effort = frontier_effort(model, len(FRONTIER_RECORDS) * len(FRONTIER_ELLS))
-        return Planner(model, wish, effort=effort).made().n_classes
+        return Planner(model, wish).made().n_classes
     except RefusedError:
         return None

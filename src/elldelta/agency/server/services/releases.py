@@ -308,7 +308,9 @@ def _add(
         "records": int(plan.schema.by_column(examined.counts)[0].sum()),
         "classes": int((diversities > 0).sum()),
         "diversity": int(diversities[diversities > 0].min()),
-        "merged_classes": len(entry.merged),
+        "classes_together": sum(map(len, entry.merged)),
+        "left_out": examined.n_left_out,
+        "loss": examined.loss,
         "certified": entry.certified,
     }
     if entry.update is not None and examined.revision is not None:
