@@ -43,6 +43,10 @@ def label(column, low, high):
     if column["kind"] == "integers":
         first = column["low"] + low * column["width"]
         last = min(column["low"] + (high + 1) * column["width"] - 1, column["high"])
+        if low < high and low == 0 and high < n_values - 1:
+            return f"<={last}"
+        if 0 < low < high == n_values - 1:
+            return f"{first}+"
         return str(first) if first == last else f"{first}-{last}"
     values = column["values"][low : high + 1]
     if len(values) == 1:

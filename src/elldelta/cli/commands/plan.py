@@ -31,7 +31,7 @@ def _frontier(
         return
     header, rows = result.listing()
     output.print_table(
-        f"Classes and loss (0 exact, 1 nothing left): {result.title}",
+        f"Classes and information loss: {result.title}",
         header,
         [[_cell(cell) for cell in row] for row in rows],
     )
