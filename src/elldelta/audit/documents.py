@@ -8,7 +8,7 @@ told, in whole percents: a verdict without it would say too little.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -30,13 +30,14 @@ _COUNTS = {
     "gate": {"classes_below", "classes_below_already", "records_below"},
 }
 """What is rounded up, per part of a document."""
-_SHARES = {"baseline", "guess_mean", "guess_mean_max", "surest_share", "distance", "bound"}
+_SHARES = {"baseline", "loss", "guess_mean", "guess_mean_max", "surest_share", "distance", "bound"}
 _WORDS = {
     *("name", "column", "verdict", "surest", "condition", "source"),
     *("without", "before", "after", "known_from"),
     *("status", "because"),
     *("public", "holds", "values_hold", "is_exact"),
     *("reference", "words", "question", "note", "is_complete", "sensitive", "software"),
+    "range_of_loss",
 }
 _NUMBERS = {
     *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),
@@ -84,3 +85,16 @@ def _public(key: str, value: Any, part: str) -> Any:  # noqa: ANN401 (whatever a
     if key in _SHARES or key.startswith("share_"):
         return share_upper(value, 2)
     return value if key in _WORDS or key in _NUMBERS else None
+
+
+def range_of_loss(described_by: Collection[str]) -> str:
+    """Over which range the information loss of releases is measured, in words.
+
+    Args:
+        described_by: What says what each of them shows: a manifest, a schema or its labels.
+    """
+    if {*described_by} == {"manifest"}:
+        return "over the range that was seen in the past"
+    words = "the domains of the schema" if "schema" in described_by else "the range that labels name"
+    others = " where there is no manifest" if "manifest" in described_by else ""
+    return f"over {words}{others}, without the records that were left out"

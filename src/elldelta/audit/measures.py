@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.audit.documents import range_of_loss
 from elldelta.audit.releases import Assumption, Topic
 from elldelta.audit.result import (
     Audit,
@@ -78,8 +79,11 @@ def summarize(
     return Audit(
         releases=tuple(
             _alone(*each, ell)
-            for each in zip(overlay.names, overlay.class_counts, overlay.releases, strict=True)
+            for each in zip(
+                overlay.names, overlay.class_counts, overlay.releases, overlay.losses, strict=True
+            )
         ),
+        range_of_loss=range_of_loss(overlay.described_by),
         columns=overlay.columns,
         sensitive=overlay.sensitive,
         plans=tuple(sorted({plan for plan in overlay.plans if plan is not None})),
@@ -112,7 +116,9 @@ def _read_from_counts(series: Sequence[SeriesResult]) -> list[Assumption]:
     return [READ_FROM_COUNTS] if any(owner.is_read_from_counts for owner in series) else []
 
 
-def _alone(name: str, classes: NDArray[np.int64], release: ReleasedCounts, ell: int) -> ReleaseSummary:
+def _alone(
+    name: str, classes: NDArray[np.int64], release: ReleasedCounts, loss: float | None, ell: int
+) -> ReleaseSummary:
     """One release: its records and classes, and what somebody sees who knows where a person is."""
     counts = release.counts
     by_itself = measure(counts, ell, release.groups)
@@ -121,6 +127,7 @@ def _alone(name: str, classes: NDArray[np.int64], release: ReleasedCounts, ell: 
         name=name,
         records=n_records,
         classes=int((classes.sum(axis=1) > 0).sum()),
+        loss=loss,
         diversity=by_itself.diversity_min,
         k=k_anonymity(counts),
         entropy=by_itself.entropy_min,

@@ -26,6 +26,7 @@ from elldelta.audit.releases import (
 from elldelta.audit.targets import Candidates, known_in_each
 from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
+from elldelta.core.utility import information_loss
 from elldelta.errors import DataError, InternalError, counted
 from elldelta.release import sensitive_texts
 from elldelta.schema.composite import SEPARATOR, first_parts, is_composite
@@ -144,6 +145,8 @@ class Overlay:
         base_of: The class of a plan in which each cell lies, if a plan was laid over the releases.
         sensitive: The sensitive column.
         contents: The digest of what each release holds, where a manifest tells it.
+        losses: How much information each release loses.
+        described_by: What says what each release shows.
     """
 
     columns: tuple[str, ...]
@@ -161,6 +164,8 @@ class Overlay:
     base_of: NDArray[np.int64] | None = None
     sensitive: str = ""
     contents: tuple[str, ...] = ()
+    losses: tuple[float | None, ...] = ()
+    described_by: tuple[str, ...] = ()
 
     @classmethod
     def from_published(cls, published: Sequence[Published], plan: Plan | None = None) -> Overlay:
@@ -202,6 +207,8 @@ class Overlay:
             base_of=base_of,
             sensitive=schema.sensitive.name,
             contents=tuple(item.manifest.content_digest for item in published),
+            losses=tuple(item.loss for item in published),
+            described_by=("manifest",) * len(published),
         )
 
     @classmethod
@@ -257,7 +264,7 @@ class Overlay:
         cells = arrange([column.runs for column in columns], np.concatenate(codes))
         offsets = np.cumsum([0, *map(len, codes)])
         owner = np.searchsorted(offsets, cells.classes, side="right") - 1
-        shown = []
+        shown, losses = [], []
         for number, (release, value_of) in enumerate(zip(covers, understanding.value_of, strict=True)):
             _, class_of, examples = parts[number]
             labels, counts = (
@@ -270,6 +277,10 @@ class Overlay:
                 np.add.at(merged, class_of, counts)
                 labels, counts = tuple(labels[example] for example in examples), merged
                 class_of = np.arange(len(examples), dtype=np.int64)
+            losses.append(release.loss)
+            if release.class_of is None:  # nothing but its labels tells the range
+                spans = [column.spans[code] for column, code in zip(columns, codes[number].T, strict=True)]
+                losses[-1] = information_loss(counts.sum(axis=1), np.stack(spans, axis=1))
             is_here = owner == number
             n_classes = max(len(counts), 1)
             keys = cells.cell_of[is_here] * n_classes + class_of[cells.classes[is_here] - offsets[number]]
@@ -290,6 +301,8 @@ class Overlay:
                 *_overlaps(shown, int((~cells.is_named).sum())),
                 *understanding.notes,
             ),
+            losses=tuple(losses[: len(releases)]),
+            described_by=tuple(release.described_by for release in releases),
             labels=_meanings(understanding)
             if any(item.described_by == "labels" for item in releases)
             else (),

@@ -94,6 +94,7 @@ class ReadRelease:
         ell: What its manifest promises.
         n_left_out: Records without a sensitive value, which are not counted.
         plan_digest: The plan that its manifest names.
+        loss: How much information it loses, if its manifest tells the range that was seen.
     """
 
     name: str
@@ -106,6 +107,7 @@ class ReadRelease:
     ell: int | None = None
     n_left_out: int = 0
     plan_digest: str | None = None
+    loss: float | None = None
 
     @property
     def n_records(self) -> int:
@@ -124,7 +126,8 @@ class ReadRelease:
                 remedy="Name the same sensitive column for all releases, or say what each calls it.",
             )
         read = cls.from_classes(published.name, schema, published.classes, published.counts, names[:-1])
-        return replace(read, ell=published.manifest.ell, plan_digest=published.manifest.plan_digest)
+        manifest = published.manifest
+        return replace(read, ell=manifest.ell, plan_digest=manifest.plan_digest, loss=published.loss)
 
     @classmethod
     def from_classes(

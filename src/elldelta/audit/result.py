@@ -46,6 +46,7 @@ class ReleaseSummary:
         name: Words for it.
         records: Its records.
         classes: Its classes with a record.
+        loss: How much information it loses; None where nobody is in it.
         diversity: The fewest distinct values in any class.
         k: The fewest records in any class.
         entropy: The smallest exp(H) of any class.
@@ -57,6 +58,7 @@ class ReleaseSummary:
     name: str
     records: int
     classes: int
+    loss: float | None
     diversity: int | None
     k: int | None
     entropy: float | None
@@ -120,6 +122,7 @@ class Audit(Displayed):
         labels: How labels were understood where nothing but the labels says so: column, label, meaning.
         linkage: The linkage itself.
         series: What consecutive releases of one owner show together, for each owner with several.
+        range_of_loss: Over which range the information loss of releases is measured.
         also: The audits of further sensitive columns, if releases show several apart.
     """
 
@@ -148,6 +151,7 @@ class Audit(Displayed):
     assumptions: tuple[Assumption, ...]
     labels: tuple[tuple[str, str, str], ...]
     linkage: Linkage
+    range_of_loss: str
     series: tuple[SeriesResult, ...] = ()
     also: tuple[Audit, ...] = ()
 
@@ -166,9 +170,10 @@ class Audit(Displayed):
     def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
         """Each release by itself."""
         rows: list[tuple[object, ...]] = [
-            (item.name, item.records, item.classes, item.diversity, item.k) for item in self.releases
+            (item.name, item.records, item.classes, item.loss, item.diversity, item.k)
+            for item in self.releases
         ]
-        return ("release", "records", "classes", "fewest values", "fewest records"), rows
+        return ("release", "records", "classes", "loss", "fewest values", "fewest records"), rows
 
     def plot(self) -> Figure:
         """How many records are left with how many values."""
@@ -388,6 +393,7 @@ class Audit(Displayed):
         document = plain(
             {
                 "releases": self.releases,
+                "range_of_loss": self.range_of_loss,
                 "columns": self.columns,
                 "sensitive": self.sensitive,
                 "software": f"elldelta {__version__}",

@@ -23,7 +23,7 @@ from elldelta.release.content import (
     released_values,
     unknown_values,
 )
-from elldelta.release.manifest import Manifest, manifest_path, read_manifest
+from elldelta.release.manifest import Manifest, loss_of, manifest_path, read_manifest
 from elldelta.release.row_checks import is_as_made, is_by_this_library, is_sliced, unknown_columns
 from elldelta.release.rows import ReleaseRows
 from elldelta.release.weights import RowWeights, read_weights
@@ -75,6 +75,12 @@ class Published:
             counts=self.schema.by_column(self.counts)[index],
             manifest=self.manifest.for_column(index),
         )
+
+    @cached_property
+    def loss(self) -> float | None:
+        """How much information it loses, with the records that its manifest says are left out."""
+        hulls, manifest = self.classes.hulls(self.schema), self.manifest
+        return loss_of(self.schema, hulls, self.counts, manifest.seen, manifest.records_lost)
 
     @cached_property
     def labels(self) -> list[tuple[str, ...]]:

@@ -16,7 +16,7 @@ from elldelta.errors import FileError, ParameterError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged
 from elldelta.release.content import diversities_by_column
-from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, loss_of, moved
+from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, moved
 from elldelta.release.published import Published, not_as_described
 
 if TYPE_CHECKING:
@@ -126,9 +126,7 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
     _check_claims(published, manifest, n_classes, [realised, *others])
     if plan is not None:
         _check_plan(published, manifest, plan)
-    hulls = published.classes.hulls(published.schema)
-    loss = loss_of(published.schema, hulls, published.counts, manifest.seen, manifest.records_lost)
-    if not _alike(manifest.loss, loss):
+    if not _alike(manifest.loss, published.loss):
         raise not_as_described(name, "The manifest is wrong about the information that is lost.")
     promised = [manifest.ell, *(unit["ell"] for unit in manifest.also)]
     for ell, found in zip(promised, (realised, *others), strict=True):
@@ -148,7 +146,7 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
         published.n_records,
         n_classes,
         manifest.classes_planned,
-        loss,
+        published.loss,
         manifest.ell,
         realised,
         k,

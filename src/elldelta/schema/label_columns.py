@@ -140,12 +140,15 @@ class LabelColumn:
         kind: "whole numbers", "numbers", "dates" or "text".
         meanings: Every distinct label, sorted, the empty one last.
         runs: The positions that each label names.
+        spans: For every label, the share that it spans of the range from the lowest to the highest value that
+            any label names; of texts the share of the other values that it may mean.
     """
 
     name: str
     kind: str
     meanings: tuple[LabelMeaning, ...]
     runs: LabelRuns
+    spans: NDArray[np.float64]
 
     @property
     def problems(self) -> tuple[LabelMeaning, ...]:
@@ -213,6 +216,7 @@ def understand_column(
     entries = [_started(label, n_releases[label], rules, declared) for label in ordered]
     unread = [each for each in entries if not (each.is_everything or each.is_missing or each.problem)]
     known = (*rules.values, *leaves)
+    widths: list[float] = []
     if rules.is_closed and rules.kind == "text":
         kind, named = "text", read_closed(unread, rules)
     else:
@@ -222,11 +226,11 @@ def understand_column(
         if scale == "text":
             kind, named = "text", read_texts(unread, known, rules)
         else:
-            kind, named = read_on_scale(scale, unread, known, is_closed=rules.is_closed)
+            kind, named, widths = read_on_scale(scale, unread, known, is_closed=rules.is_closed)
     for entry in entries:  # a person with a value that the column cannot have is in no release
         is_nonsense = bool(entry.problem) and not entry.n_releases and rules.kind != "auto"
         entry.is_outside = is_nonsense and entry.label not in (None, "")
-    return _finished(name, kind, entries, named)
+    return _finished(name, kind, entries, named, widths or [1.0] * len(named))
 
 
 def one_spelling(values: Collection[str]) -> dict[str, str]:
@@ -275,16 +279,18 @@ def _started(label: str | None, n_releases: int, rules: ColumnRules, declared: C
     return entry
 
 
-def _finished(name: str, kind: str, entries: list[Entry], named: list[bool]) -> LabelColumn:
+def _finished(
+    name: str, kind: str, entries: list[Entry], named: list[bool], widths: list[float]
+) -> LabelColumn:
     """Adds the places of missing values and of nonsense, and turns places into runs."""
     if not any(entry.places or entry.is_missing for entry in entries):
         named = [True] * len(named)  # nothing but *: then every combination is as good as any other
     missing = len(named)
     if any(entry.is_missing or entry.with_missing for entry in entries):
-        named = [*named, True]
+        named, widths = [*named, True], [*widths, 0.0 if kind == "numbers" else 1.0]
     outside = len(named)
     if any(entry.is_outside for entry in entries):
-        named = [*named, False]
+        named, widths = [*named, False], [*widths, 0.0]
     label, first, last = [], [], []
     for code, entry in enumerate(entries):
         places = [(0, outside - 1)] if entry.is_everything else list(entry.places)
@@ -304,4 +310,17 @@ def _finished(name: str, kind: str, entries: list[Entry], named: list[bool]) -> 
         LabelMeaning(entry.label, entry.meaning, entry.n_releases, entry.is_plain, entry.problem)
         for entry in entries
     )
-    return LabelColumn(name, kind, meanings, runs)
+    spans = _spans(runs, np.array(widths), len(entries), one=0.0 if kind == "numbers" else 1.0)
+    spans[[entry.is_everything for entry in entries]] = 1.0
+    return LabelColumn(name, kind, meanings, runs, spans)
+
+
+def _spans(runs: LabelRuns, widths: NDArray[np.float64], n_labels: int, *, one: float) -> NDArray[np.float64]:
+    """The share of everything that is named which each label spans; `one` value alone spans nothing."""
+    named = widths if runs.is_named is None else widths * runs.is_named
+    upto = np.concatenate(([0.0], np.cumsum(named)))
+    lengths = np.bincount(runs.label, upto[runs.last + 1] - upto[runs.first], n_labels)
+    spans = np.zeros(n_labels)
+    if upto[-1] > one:
+        np.clip((lengths - one) / (upto[-1] - one), 0.0, 1.0, out=spans)
+    return spans

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from elldelta.errors import counted
@@ -61,8 +62,8 @@ def find_scale(entries: list[Entry], known: Sequence[str], rules: ColumnRules) -
 
 def read_on_scale(
     scale: Scale, entries: list[Entry], known: Sequence[str], *, is_closed: bool = False
-) -> tuple[str, list[bool]]:
-    """Gives every label its places on the scale; returns the column's kind, and which places are named.
+) -> tuple[str, list[bool], list[float]]:
+    """Gives every label its places; returns the column's kind, which places are named, and how wide each is.
 
     Where a schema tells the whole range, which is then the first that is known, open ends end there.
     """
@@ -87,7 +88,7 @@ def read_on_scale(
     for (entry, _), places, meaning in zip(usable, result.places, result.meanings, strict=True):
         entry.places = places
         entry.meaning = entry.meaning or (PLAIN if entry.is_plain else meaning)
-    return result.kind, list(result.is_named)
+    return result.kind, list(result.is_named), list(result.widths)
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,15 @@ class _ScalePositions:
     Attributes:
         kind: "whole numbers", "numbers" or "dates".
         is_named: For every position, whether a label names it that is not everything.
+        widths: For every position, how many steps it holds (whole numbers and days), or how long it is; what
+            lies beyond all ends counts as one step, or none.
         places: Per label, the first and last position of each of its spans, in order and apart.
         meanings: Per label, what it means in words.
     """
 
     kind: str
     is_named: tuple[bool, ...]
+    widths: tuple[float, ...]
     places: tuple[list[tuple[int, int]], ...]
     meanings: tuple[str, ...]
 
@@ -126,7 +130,9 @@ def _scale_positions(
         is_named[low : high + 1] = [True] * (high + 1 - low)
     kind = "dates" if scale == "date" else "whole numbers" if step else "numbers"
     meanings = tuple(_meaning(spans, kind, step=step) for spans in labels)
-    return _ScalePositions(kind, tuple(is_named), places, meanings)
+    beyond = 1.0 if step else 0.0
+    widths = (beyond, *(float(after[0] - before[0]) for before, after in pairwise(cuts)), beyond)
+    return _ScalePositions(kind, tuple(is_named), widths[: len(is_named)], places, meanings)
 
 
 def _inside(span: Span, whole: Span) -> Span:

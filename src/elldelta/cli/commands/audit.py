@@ -221,12 +221,13 @@ def _print_audit(found: dict[str, Any]) -> None:
     alone = len(found["releases"]) == 1
     output.print_table(
         "The release" if alone else "Each release by itself",
-        ("release", "records", "classes", "fewest values", "fewest records"),
+        ("release", "records", "classes", "loss", "fewest values", "fewest records"),
         [
             (
                 item["name"],
                 f"{item['records']:,}",
                 f"{item['classes']:,}",
+                "-" if item["loss"] is None else f"{item['loss']:.4f}",
                 str(item["diversity"]),
                 "not shown" if found["public"] else str(item["k"]),
             )
