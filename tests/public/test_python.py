@@ -177,8 +177,15 @@ def test_many_combinations_are_found_in_their_boxes():
     labels = {}
     for low, high in zip(*(ends.tolist() for ends in plan.classes.hulls(schema)), strict=True):
         ends = zip(low, high, strict=True)
-        texts = ("*" if (a, b) == (0, 199) else str(a) if a == b else f"{a}-{b}" for a, b in ends)
-        labels[tuple(texts)] = (low, high)
+        texts = tuple(
+            "*" if (a, b) == (0, 199)
+            else str(a) if a == b
+            else f"<={b}" if a == 0
+            else f"{a}+" if b == 199
+            else f"{a}-{b}"
+            for a, b in ends
+        )  # fmt: skip
+        labels[texts] = (low, high)
     expected = Counter()
     for *point, value in zip(*data.values(), strict=True):
         [found] = [
