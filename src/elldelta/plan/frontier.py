@@ -61,8 +61,12 @@ class Frontier(Displayed):
         asked = [] if terms.closeness is None else ["closeness"]
         if not asked or terms.largest_ell > 1:
             asked.insert(0, f"ℓ = {terms.largest_ell}")
-        linked = f"{counted(terms.n_linked, 'linked release')}, δ = {terms.delta:g}"
-        return f"{' and '.join(asked)}, {linked if terms.owners is None else f'{terms.owners} owners'}"
+        whom = (
+            counted(terms.n_linked, "linked release")
+            if terms.owners is None
+            else counted(terms.owners, "owner")
+        )
+        return f"{' and '.join(asked)}, {whom}, δ = {terms.delta:g}"
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
