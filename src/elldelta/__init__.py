@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from elldelta.model.model import merge_models as merge_models
     from elldelta.model.model import read_model as read_model
     from elldelta.model.model import write_model as write_model
+    from elldelta.model.regions import estimate_by_region as estimate_by_region
+    from elldelta.model.regions import split_model as split_model
     from elldelta.plan.compose import compose as compose
     from elldelta.plan.frontier import frontier as frontier
     from elldelta.plan.plan import Plan as Plan
@@ -87,6 +89,7 @@ _HOMES = {
     "compose": "elldelta.plan.compose",
     "connect": "elldelta.engines",
     "estimate": "elldelta.model.model",
+    "estimate_by_region": "elldelta.model.regions",
     "evidence": "elldelta.audit.evidence",
     "frontier": "elldelta.plan.frontier",
     "merge_models": "elldelta.model.model",
@@ -96,6 +99,7 @@ _HOMES = {
     "read_schema": "elldelta.schema.schema_file",
     "release": "elldelta.ledger.publish",
     "report": "elldelta.audit.result",
+    "split_model": "elldelta.model.regions",
     "targets": "elldelta.audit.audit",
     "verify": "elldelta.ledger.verification",
     "write_model": "elldelta.model.model",

@@ -270,6 +270,14 @@ def test_several_sensitive_columns(tmp_path):
     assert Plan.from_dict(made.to_dict()) == made
 
 
+def test_persons_with_several_values_need_a_certified_plan_by_region_too(tmp_path):
+    visits = table(1, 6000).assign(who=lambda rows: np.arange(len(rows)) // 2)
+    regional = split_model(ed.estimate(visits, SCHEMA, person="who"), "state", tmp_path / "persons")
+    assert check_numbers(ed.plan(regional, **ASKED)).n_classes > 5
+    with pytest.raises(RefusedError, match="not made from persons with several values"):
+        ed.plan(regional, **ASKED, kind="probabilistic")
+
+
 def test_groups_of_values(tmp_path):
     rows = HierarchyRows(tuple((value, f"group {place // 2}", "*") for place, value in enumerate(SICK)))
     schema = replace(SCHEMA, sensitive=replace(SCHEMA.sensitive, hierarchy=rows.checked(Categories(SICK))))

@@ -99,8 +99,11 @@ def _on_processes(job: Job, n_jobs: int, n_processes: int, progress: Progress | 
                 yield future.result()
         except BaseException as problem:
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in set(multiprocessing.active_children()) - others:
+            started = set(multiprocessing.active_children()) - others
+            for process in started:
                 process.terminate()
+            for process in started:
+                process.join()
             if isinstance(problem, BrokenProcessPool):
                 raise InputError(
                     "A process that planned a region has ended.",
