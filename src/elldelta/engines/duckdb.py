@@ -55,6 +55,7 @@ _KINDS: dict[str, ValueKind] = {
     **dict.fromkeys(("VARCHAR", "ENUM"), "text"),
     "DATE": "date",
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+    "TIMESTAMP WITH TIME ZONE": "timestamp",
 }
 
 
@@ -110,6 +111,7 @@ class DuckDBEngine(Engine):
             self._interrupt = self._connection.interrupt
             # Names in SQL are names of tables here, never variables of some caller.
             self._execute("SET python_enable_replacements = false")
+            self._execute("SET TimeZone = 'UTC'")
             # In a notebook without ipywidgets DuckDB cannot tell how far it is; it works all the same.
             with contextlib.suppress(duckdb.Error):
                 self._connection.execute("SET enable_progress_bar_print = false")

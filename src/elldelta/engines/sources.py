@@ -304,6 +304,34 @@ def from_arrow(table: pa.Table, like: object) -> Any:  # noqa: ANN401 (the kind 
     return table
 
 
+def ordered_texts(frame: object, files: Sequence[Path], name: str) -> tuple[str, ...] | None:
+    """The values of an ordered categorical column in their order; None if it is none, or files disagree."""
+    import pyarrow as pa
+
+    try:
+        parts = [to_arrow(frame).column(name)] if is_frame(frame) else [_first(path, name) for path in files]
+        parts = [part for part in parts if part.type.ordered]
+        orders = {tuple(chunk.dictionary.to_pylist()) for part in parts for chunk in part.chunks}
+    except (KeyError, AttributeError, IndexError, DataError, pa.ArrowException, OSError):
+        return None  # no such column, or no dictionary; what is damaged is told where it is read
+    order = orders.pop() if len(orders) == 1 else ()
+    return order if order and all(isinstance(value, str) for value in order) else None
+
+
+def _first(path: Path, name: str) -> pa.ChunkedArray:
+    """A column of the first part of a file that describes its columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if source_format(path) == "parquet":
+        with pq.ParquetFile(path) as file:
+            return file.read_row_group(0, columns=[name]).column(name)
+    if source_format(path) == "arrow":
+        with pa.OSFile(str(path)) as source:
+            return pa.Table.from_batches([pa.ipc.open_file(source).get_batch(0)]).column(name)
+    return pa.chunked_array([], pa.string())
+
+
 def _library(frame: object) -> str:
     return type(frame).__module__.partition(".")[0]
 

@@ -240,6 +240,38 @@ def distinct(relation: str, column: str) -> str:
     return f"SELECT COUNT(*) AS n, COUNT(DISTINCT {identifier(column)}) AS n_distinct FROM {relation}"  # noqa: S608
 
 
+def distinct_each(relation: str, columns: Sequence[str]) -> str:
+    """Of every column the number of values n0, n1, ... and of different ones d0, d1, ..."""
+    names = [identifier(column) for column in columns]
+    counts = [
+        f"COUNT({name}) AS n{place}, COUNT(DISTINCT {name}) AS d{place}" for place, name in enumerate(names)
+    ]
+    return f"SELECT {', '.join(counts)} FROM {relation}"  # noqa: S608
+
+
+def agreement(relation: str, column: str) -> str:
+    """Number of values, of different ones, and of pairs of equal ones."""
+    name = identifier(column)
+    return (
+        "SELECT COUNT(*) AS n_distinct, SUM(n) AS n, SUM(n * n) AS n_same FROM ("  # noqa: S608
+        f"SELECT CAST(COUNT(*) AS DOUBLE) AS n FROM {relation} WHERE {name} IS NOT NULL GROUP BY {name}) AS g"
+    )
+
+
+def constant_columns(relation: str, column: str, others: Sequence[str]) -> str:
+    """Number n of values that occur several times; c0, c1, ...: with one value only in other columns."""
+    name = identifier(column)
+    ends = [
+        f"MIN({identifier(other)}) AS l{at}, MAX({identifier(other)}) AS h{at}"
+        for at, other in enumerate(others)
+    ]
+    same = [f"SUM(CASE WHEN l{at} = h{at} THEN 1 ELSE 0 END) AS c{at}" for at in range(len(others))]
+    return (
+        f"SELECT COUNT(*) AS n, {', '.join(same)} FROM (SELECT {', '.join(ends)} FROM {relation} "  # noqa: S608
+        f"WHERE {name} IS NOT NULL GROUP BY {name} HAVING COUNT(*) > 1) AS groups"
+    )
+
+
 def real_extremes(relation: str, value: str, kind: ValueKind) -> str:
     """Like `extremes` for finite real numbers, with the number of those that are not whole."""
     number = real(value, kind)

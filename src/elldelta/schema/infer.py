@@ -20,11 +20,12 @@ from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.hierarchy import HierarchyRows
 from elldelta.schema.labels import EVERYTHING, missing_tokens, shows_nothing
 from elldelta.schema.profile import DEFAULT_BINS, Profile, Profiler
+from elldelta.schema.repeated import repeated_people
 from elldelta.schema.schema import Column, NullPolicy, Schema
 from elldelta.schema.weight import propose_weight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from elldelta.engines import Progress, Table
 
@@ -32,14 +33,10 @@ MOST_CATEGORIES = 10_000
 _OPEN_ENDED = 20
 """Whole numbers with more positions than this have no natural end: the next owner may hold a larger one."""
 _OLDEST = 120
+_FEW_VALUES = 100
+"""Up to so many different numbers of a sensitive column can well be shown one by one."""
 _BIRTHDAYS = "changes every birthday, so the promise would not carry over to later releases."
 _INSTEAD_OF_AGE = "Use a column with the year of birth instead, or declare that it changes."
-_AMOUNT_NOTE = "numbers count in bins, and releases show the bin"
-_PERSON = re.compile(
-    r"(?:^|[^a-z])(?:id|pid|ssn|person|patient|subject|respondent|member|client|customer|student|employee)"
-    r"(?:[^a-z]|$|id$|no$|nr$|number$|name$|key$)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -55,11 +52,6 @@ class Proposal:
     schema: Schema
     profiles: tuple[Profile, ...]
     warnings: tuple[Note, ...]
-
-    @property
-    def is_dangerous(self) -> bool:
-        """Whether a sensitive value may be no value at all."""
-        return any(profile.codes for profile in self.profiles[len(self.schema.names) :])
 
 
 def propose(
@@ -125,11 +117,12 @@ def propose(
         if is_sensitive and name not in bins and _is_amount(profile):
             # 30,000 and 30,001 are no two values that protect anybody, and exact amounts can name people.
             in_bins = profiler.profile(DEFAULT_BINS, most_categories)
-            note = f"{_AMOUNT_NOTE}: bins made by {DEFAULT_BINS}"
-            profile = replace(in_bins, codes=profile.codes, note=note)
+            profile = replace(in_bins, codes=profile.codes, notes=(_in_bins(name, in_bins),))
         if is_sensitive and isinstance(profile.domain, Categories):
             _check_seen(name, profile.domain, tokens)
         found_here = list(profile.warnings(name, is_sensitive=is_sensitive))
+        if is_sensitive and name not in bins and isinstance(profile.domain, Bins):
+            found_here.append(_in_bins(name, profile, f"{name}: "))
         if _is_age(name, profile.domain) and not is_sensitive and name not in changes:
             found_here.append(Note(f"{name} {_BIRTHDAYS}", _INSTEAD_OF_AGE, parameter="changes", value=name))
         rule = widen.get(name, _ends_of(hierarchies.get(name), bins.get(name), profile.domain))
@@ -151,7 +144,7 @@ def propose(
         also_sensitive=tuple(columns[first + 1 :]),
         weight=proposed,
     )
-    return Proposal(schema, tuple(profiles), (*warnings, *remarks, *repeated_people(table, schema.dropped)))
+    return Proposal(schema, tuple(profiles), (*warnings, *remarks, *repeated_people(table, names)))
 
 
 def _with_hierarchy(column: Column, rows: HierarchyRows | None, *, is_sensitive: bool) -> Column:
@@ -187,7 +180,7 @@ def _column(
     note = [
         f"{counted(profile.n_rows, 'record')}, {profile.n_missing} without a value, "
         f"{counted(profile.n_distinct, 'different value')}, {counted(profile.domain.size, 'position')}",
-        *filter(None, [profile.note]),
+        *map(str, profile.notes),
     ]
     if policy == "suppress":
         note.append("records without a value are left out: as a category they would count as diversity")
@@ -215,22 +208,6 @@ def _dropped(table: Table, used: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def repeated_people(table: Table, names: Sequence[str]) -> Iterator[Note]:
-    """Warns of a column that seems to name people, some of them several times."""
-    for name in names:
-        if name in table.names and _PERSON.search(name) and table.kind_of(name) in {"integer", "text"}:
-            row = Profiler(table, name, ()).one_row(sql.distinct(table.relation, name))
-            if row["n"] / 10 < row["n_distinct"] < row["n"]:
-                yield Note(
-                    f"{name}: {counted(row['n'], 'record has', 'records have')} "
-                    f"{row['n_distinct']:,} different ones. If these are "
-                    "people, some have several records, and ell values may be those of fewer people.",
-                    "Count persons.",
-                    parameter="person",
-                    value=name,
-                )
-
-
 def _widened(profile: Profile, name: str, rule: str | None, *, is_sensitive: bool) -> Profile:
     """A profile whose domain also holds what the next owner may have."""
     if rule == "no":
@@ -244,8 +221,8 @@ def _widened(profile: Profile, name: str, rule: str | None, *, is_sensitive: boo
     if wider == domain:
         return profile
     seen = domain.label(0, domain.size - 1)
-    note = f"{seen} was seen; widened, so that the records of other owners fit in"
-    return replace(profile, domain=wider, seen=seen, note="\n".join(filter(None, (profile.note, note))))
+    note = Note(f"{seen} was seen; other owners may have more.", parameter="widen", value=f"{name}=no")
+    return replace(profile, domain=wider, notes=(*profile.notes, note))
 
 
 def _ends_of(rows: HierarchyRows | None, bins: str | None, domain: Domain) -> str | None:
@@ -275,6 +252,16 @@ def _usual_ends(domain: Domain, name: str, *, is_sensitive: bool) -> Domain:
 def _is_amount(profile: Profile) -> bool:
     """Whether a column holds so many different whole numbers that they are no kinds of things."""
     return isinstance(profile.domain, Integers) and profile.n_distinct > _OPEN_ENDED
+
+
+def _in_bins(name: str, profile: Profile, begin: str = "") -> Note:
+    """What to say of sensitive numbers that were put into bins."""
+    return Note(
+        f"{begin}{counted(profile.n_distinct, 'different number')} in {counted(profile.domain.size, 'bin')} "
+        f"made by {DEFAULT_BINS}; releases show the bin, not the number.",
+        parameter="bins",
+        value=f"{name}=values" if profile.n_distinct <= _FEW_VALUES else f"{name}=edges:...",
+    )
 
 
 def _is_age(name: str, domain: Domain) -> bool:

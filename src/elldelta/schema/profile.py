@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.engines import cells, sql
+from elldelta.engines.sources import ordered_texts
 from elldelta.errors import Note, ParameterError, SchemaError, counted
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.labels import stands_for_missing
@@ -29,8 +30,11 @@ if TYPE_CHECKING:
 
 DEFAULT_BINS = "quantile:10"
 _EPOCH = dt.date(1970, 1, 1)
-_BINS_NOTE = f"bins made by {DEFAULT_BINS}, because none were given"
-_UNIT_NOTE = 'set unit to "month" or "year" if days tell too much'
+_UNGIVEN = ", because none were given"
+_DAYS = Note("Days, in UTC.", 'Set unit to "month" or "year" in the schema if days tell too much.')
+_COMMAS = r"^[+-]?[0-9]+(,[0-9]+)+([.][0-9]+)?$"
+_MOSTLY = 0.9
+"""The share of values that are numbers from which on the others look like slips."""
 _CODES = frozenset(
     {-1, -2, -7, -8, -9, 9, 99_999, 999_999, 9_999_999, 99_999_999, 999_999_999}
     | {sign * code for sign in (1, -1) for code in (77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 9998, 9999)}
@@ -57,9 +61,10 @@ class Profile:
         n_distinct: Different values.
         tokens: The texts that were taken for a missing value, and how many records have each.
         codes: Values that look as if they stood for a missing one.
-        note: How the domain came about.
+        notes: How the domain came about, and what would change it.
         is_like_dates: Whether all texts look like dates in a form that is not read.
-        seen: What was seen where the domain is wider, in words.
+        n_numbers: Records whose text is a number, where the column is read as texts.
+        n_commas: Records whose text is a number with commas.
     """
 
     domain: Domain
@@ -68,9 +73,10 @@ class Profile:
     n_distinct: int
     tokens: Mapping[str, int] = field(default_factory=dict)
     codes: tuple[str, ...] = ()
-    note: str = ""
+    notes: tuple[Note, ...] = ()
     is_like_dates: bool = False
-    seen: str = ""
+    n_numbers: int = 0
+    n_commas: int = 0
 
     @property
     def range(self) -> str:
@@ -113,6 +119,22 @@ class Profile:
             )
         if self.is_like_dates:
             yield Note(f"{name} looks like dates, but is read as text.", "Write dates as YYYY-MM-DD.")
+        n_alike_numbers = self.n_numbers + self.n_commas
+        if self.n_commas and n_alike_numbers >= _MOSTLY * n_values:
+            yield Note(
+                f"{name}: {counted(self.n_commas, 'record holds a number', 'records hold numbers')} with "
+                f"commas, so that all values are read as {counted(domain.size, 'text')}.",
+                "Write numbers without separators, and with a point before fractions.",
+            )
+        elif n_values > self.n_numbers >= _MOSTLY * n_values:
+            n_others = n_values - self.n_numbers
+            yield Note(
+                f"{name}: {counted(n_others, 'text is', 'texts are')} no number, so that all values are read "
+                f"as {counted(domain.size, 'text')} without an order.",
+                "Correct these texts, or name them if they stand for no value.",
+                parameter="na",
+                value=f"{name}=TEXT",
+            )
         if domain.size == 1:
             yield Note(
                 f"{name}: all its values are taken as one.",
@@ -151,7 +173,7 @@ class Profiler:
         if bins == "values":
             return self._texts(most_categories, as_values=True)
         if bins is not None:
-            return self._binned(bins, f"bins made by {bins}")
+            return self._binned(bins)
         match self.kind:
             case "integer" | "date" | "timestamp":
                 return self._ordered()
@@ -169,18 +191,21 @@ class Profiler:
         row = self._extremes(sql.extremes(self.table.relation, self.value))
         low, high = row["low"], row["high"]
         if isinstance(low, dt.date):
-            return self._made(Dates(low, high, "day"), row, _UNIT_NOTE)
-        return self._made(Integers(int(low), int(high)), row)
+            return self._made(Dates(low, high, "day"), row, _DAYS)
+        return self._made(Integers(int(low), int(high)), row, self._whole())
+
+    def _whole(self) -> Note:
+        return Note("Whole numbers, each by itself.", parameter="bins", value=f"{self.name}=width:5")
 
     def _reals(self) -> Profile:
         row = self._extremes(sql.real_extremes(self.table.relation, self.value, self.kind))
         if row["n_fractions"] == 0 and max(abs(row["low"]), abs(row["high"])) <= 2.0**53:
-            return self._made(Integers(int(row["low"]), int(row["high"])), row)
-        return self._binned(DEFAULT_BINS, _BINS_NOTE, row)
+            return self._made(Integers(int(row["low"]), int(row["high"])), row, self._whole())
+        return self._binned(DEFAULT_BINS, _UNGIVEN, row)
 
-    def _made(self, domain: Domain, row: Mapping[str, Any], note: str = "") -> Profile:
+    def _made(self, domain: Domain, row: Mapping[str, Any], note: Note) -> Profile:
         codes = self._codes(domain.low, domain.high) if isinstance(domain, Integers) else ()
-        return Profile(domain, row["n"], row["n_missing"], row["n_distinct"], codes=codes, note=note)
+        return Profile(domain, row["n"], row["n_missing"], row["n_distinct"], codes=codes, notes=(note,))
 
     def _codes(self, low: int, high: int) -> tuple[str, ...]:
         """The ends of a range that look like codes: known as such, and apart from all other values."""
@@ -189,7 +214,7 @@ class Profiler:
         row = self.one_row(sql.neighbours(self.table.relation, self.value, self.kind, low, high))
         return tuple(str(int(code)) for code in _code_ends(low, row["above"], row["below"], high))
 
-    def _binned(self, bins: str, note: str, row: dict[str, Any] | None = None) -> Profile:
+    def _binned(self, bins: str, why: str = "", row: dict[str, Any] | None = None) -> Profile:
         if self.kind not in {"integer", "real", "text"}:
             raise SchemaError(
                 f"Column {self.name!r} cannot be put into bins.",
@@ -215,6 +240,8 @@ class Profiler:
                 found="They are none of width, quantile, edges and values, or their numbers are not usable.",
                 remedy='Write "width:10000", "quantile:8", "edges:0,10,20" or "values".',
             ) from None
+        made = f"{counted(len(edges) - 1, 'bin')} of numbers, made by {bins}{why}."
+        note = Note(made, parameter="bins", value=f"{self.name}=edges:...")
         return self._made(Bins(tuple(edges)), row, note)
 
     def _edges_of_quantiles(self, n_bins: int, low: float, high: float) -> list[float]:
@@ -233,30 +260,44 @@ class Profiler:
             found.learn(batch.column(0), batch.column(1).to_numpy())
         if found.n_distinct == 0:
             raise self._no_value(found.n_rows)
+        order = ordered_texts(self.table.given, self.table.files, self.name)
+        if order and not as_values and {*found.kept} <= {*map(cells.spelling, order)}:
+            note = self._grouped("Categories, in the order that the table gives them.")
+            return found.profile(Categories(order, ordered=True), note)
         if self.kind == "text" and not as_values:
             domain = found.domain()
             if isinstance(domain, Integers):
-                return found.profile(domain, codes=self._codes(domain.low, domain.high))
+                return found.profile(domain, self._whole(), self._codes(domain.low, domain.high))
             if domain is not None:
-                return found.profile(domain, note=_UNIT_NOTE)
+                return found.profile(domain, _DAYS)
             if "reals" in found.ends and "integers" not in found.ends:
-                return self._binned(DEFAULT_BINS, _BINS_NOTE)
+                return self._binned(DEFAULT_BINS, _UNGIVEN)
+        return self._as_listed(found, most_categories, as_values=as_values)
+
+    def _as_listed(self, found: _Texts, most_categories: int, *, as_values: bool) -> Profile:
+        """Texts as categories, in their order if they are codes or numbers."""
         if found.n_distinct > most_categories:
             raise SchemaError(
                 f"Column {self.name!r} has too many different texts for categories.",
                 found=f"It has {counted(found.n_distinct, 'different value')} in "
-                f"{counted(found.n_rows, 'record')}; "
-                f"{most_categories} are allowed.",
-                remedy="Shorten the values (first digits of a code, year of a date), or drop the column.",
+                f"{counted(found.n_rows, 'record')}, {found.n_numbers + found.n_commas:,} of them numbers; "
+                f"{most_categories:,} are allowed.",
+                remedy="Write numbers without commas, shorten texts (first digits of a code, year of a date) "
+                "or drop the column.",
             )
         codes = codes_among(list(found.kept))
         if len(found.lengths or ()) == 1:
             domain = Categories(tuple(sorted(found.kept)), ordered=True)
-            return found.profile(domain, codes=codes, note="codes of digits, in their order")
+            return found.profile(domain, self._grouped("Codes of digits, in their order."), codes)
         if found.ends.get("reals") and not found.has_leading_zeros:
-            return found.profile(Categories(tuple(sorted(found.kept, key=float)), ordered=True), codes=codes)
+            in_order = Categories(tuple(sorted(found.kept, key=float)), ordered=True)
+            return found.profile(in_order, self._grouped("The numbers that occur, in their order."), codes)
         texts = sorted(found.kept, key=lambda text: (-found.kept[text], text))
-        return found.profile(Categories(tuple(texts)), codes=codes)
+        note = self._grouped("Texts, the most frequent one first.")
+        return found.profile(Categories(tuple(texts)), note, codes, as_texts=not as_values)
+
+    def _grouped(self, text: str) -> Note:
+        return Note(text, parameter="hierarchies", value=f"{self.name}=FILE.csv")
 
     def _extremes(self, query: str) -> dict[str, Any]:
         row = self.one_row(query)
@@ -300,10 +341,12 @@ class _Texts:
         lengths: Their lengths if all are codes of digits; None if one is not.
         has_leading_zeros: Whether one begins with a zero and goes on: as a number it would lose it.
         is_like_dates: Whether all of them look like dates that are not written as YYYY-MM-DD.
+        n_numbers: Records whose text is a number.
+        n_commas: Records whose text is a number with commas.
     """
 
     def __init__(self, most_kept: int, tokens: Sequence[str]) -> None:
-        self.n_rows = self.n_missing = self.n_distinct = 0
+        self.n_rows = self.n_missing = self.n_distinct = self.n_numbers = self.n_commas = 0
         self.kept: dict[str, int] = {}
         self.ends: dict[str, list[float]] = {"integers": [], "reals": [], "dates": []}
         self.lengths: set[int] | None = set()
@@ -340,6 +383,9 @@ class _Texts:
             return
         self.has_leading_zeros |= bool(is_code[~missing].any())
         self.is_like_dates &= bool(pc.all(pc.match_substring_regex(texts, _DAY_FIRST)).as_py())
+        has_commas = pc.match_substring_regex(texts, _COMMAS).to_numpy(zero_copy_only=False)
+        self.n_commas += int(n[has_commas].sum())
+        self.n_numbers += int(n[cells.as_reals(texts).readable].sum())
         if self.lengths is not None:
             are_digits = pc.all(pc.match_substring_regex(texts, "^[0-9]+$")).as_py()
             lengths = pc.unique(pc.utf8_length(texts)).to_pylist()
@@ -364,7 +410,9 @@ class _Texts:
             return Dates(low, high)
         return None
 
-    def profile(self, domain: Domain, *, codes: tuple[str, ...] = (), note: str = "") -> Profile:
+    def profile(
+        self, domain: Domain, note: Note, codes: tuple[str, ...] = (), *, as_texts: bool = False
+    ) -> Profile:
         """What was found, with the domain that was made of it."""
         return Profile(
             domain,
@@ -373,8 +421,10 @@ class _Texts:
             self.n_distinct,
             dict(sorted(self.found.items())),
             codes,
-            note,
+            (note,),
             self.is_like_dates and isinstance(domain, Categories),
+            self.n_numbers if as_texts else 0,
+            self.n_commas if as_texts else 0,
         )
 
 
@@ -402,14 +452,16 @@ def warned_of(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
 def codes_among(values: Sequence[str]) -> tuple[str, ...]:
     """Which values look as if they stood for a missing one: words, or numbers apart from the others."""
     numbers = {float(value): value for value in values if re.fullmatch(cells.REAL_PATTERN, value)}
-    if len(numbers) < max(len(values), 2):
+    others = [value for value in values if not re.fullmatch(cells.REAL_PATTERN, value)]
+    if len(numbers) <= max(1, len(others)):
         return tuple(sorted(value for value in values if _looks_missing(value)))
     low, above, *_ = ordered = sorted(numbers)
     found = _code_ends(low, above, ordered[-2], ordered[-1])
-    others = [number for number in ordered if number not in found]
+    rest = [number for number in ordered if number not in found]
     # 9 after 0, 3 and 6 is one of them; 9 after 1 to 5 is not.
-    step = max((b - a for a, b in itertools.pairwise(others)), default=0)
-    return tuple(numbers[code] for code in found if code < 0 or code - ordered[-2] > step)
+    step = max((b - a for a, b in itertools.pairwise(rest)), default=0)
+    apart = [numbers[code] for code in found if code < 0 or code - ordered[-2] > step]
+    return (*apart, *sorted(value for value in others if _looks_missing(value)))
 
 
 def _code_ends(low: float, above: float, below: float, high: float) -> tuple[float, ...]:

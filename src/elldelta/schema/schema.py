@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.errors import ParameterError, SchemaError, counted
+from elldelta.errors import ParameterError, SchemaError, TableWarning, counted
 from elldelta.files import digest
 from elldelta.pages.page import Displayed
 from elldelta.schema.column import Column, NullPolicy, check_name, column_to_dict
@@ -325,8 +325,8 @@ class Schema(Displayed):
                 weight=weight,
                 progress=progress,
             )
-        if proposal.is_dangerous:
-            warnings.warn(str(proposal.warnings[0]), stacklevel=2)
+        for note in proposal.warnings:
+            warnings.warn(str(note), TableWarning, stacklevel=2)
         return proposal.schema
 
     @classmethod

@@ -128,6 +128,7 @@ def _document(proposal: Proposal) -> dict[str, Any]:
                 "distinct": profile.n_distinct,
                 "missing": profile.n_missing,
                 "missing_texts": list(column.missing),
+                "made": [output.note_text(note) for note in profile.notes],
             }
             for column, profile in zip(schema.counted_columns, proposal.profiles, strict=True)
         ],
@@ -154,9 +155,7 @@ def _print(proposal: Proposal) -> None:
     rows += [(name, "dropped", "", "", "") for name in schema.dropped]
     output.print_table("Columns", ("column", "role", "values", "distinct", "missing"), rows)
     for column, profile in zip(schema.counted_columns, proposal.profiles, strict=True):
-        if profile.seen:
-            output.print_text(
-                f"{column.name}: {profile.seen} was seen; there is room for other owners' records."
-            )
+        for note in profile.notes:
+            output.print_text(f"{column.name}: {output.note_text(note)}")
     for warning in proposal.warnings:
         output.print_text(f"WARNING  {output.note_text(warning)}")

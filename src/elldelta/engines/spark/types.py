@@ -22,7 +22,7 @@ _KINDS: dict[str, ValueKind] = {
     **dict.fromkeys(("float", "double", "decimal"), "real"),
     **dict.fromkeys(("string", "char", "varchar"), "text"),
     "date": "date",
-    "timestamp_ntz": "timestamp",
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), "timestamp"),
 }
 _NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
 _MOMENTS = {"date", "timestamp_ntz", "timestamp"}
