@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import elldelta as ed
-from elldelta.audit.evidence import evidence, write_form
+from elldelta.audit.evidence import evidence
+from elldelta.audit.evidence_form import write_form
 from elldelta.files import PrivateKey
 
 AGES = 12

@@ -1,6 +1,7 @@
 """Evidence for those who sign: what the folder holds, what it refuses, and that it says what was found."""
 
 import datetime as dt
+import importlib.util
 import json
 import re
 import shutil
@@ -11,9 +12,10 @@ import pytest
 from tests.release.hospital_tables import make_rows, write_parquet
 
 import elldelta as ed
-from elldelta.audit.evidence import evidence, read_about, verify_evidence, write_form
+from elldelta.audit.evidence import evidence, verify_evidence
+from elldelta.audit.evidence_form import NOT_STATED, read_about, write_form
 from elldelta.cli.main import execute
-from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.errors import FileError, InputError, ParameterError, RefusedError
 from elldelta.files import PrivateKey, as_bytes, seal, write_key_pair
 from elldelta.pages.page import percent
 from elldelta.plan.signature import sign_plan, write_signature
@@ -180,13 +182,27 @@ def test_a_form_nested_without_end_is_refused(hospital, tmp_path):
         read_about(tmp_path / "deep.toml", ed.read_plan(hospital / "plan.json"))
 
 
-def test_a_form_that_is_not_filled_in_is_refused(hospital, tmp_path):
+def test_what_a_form_leaves_blank_is_marked_on_the_page(hospital, tmp_path):
     write_form(hospital / "plan.json", tmp_path / "about.toml")
-    with pytest.raises(FileError) as caught:
-        make(hospital, tmp_path / "no", about=tmp_path / "about.toml")
-    assert "title" in caught.value.found
-    assert "quasi_identifiers.age" in caught.value.found
-    assert not (tmp_path / "no").exists()
+    record = make(hospital, tmp_path / "made", about=tmp_path / "about.toml")
+    assert {"title", "purpose", "quasi_identifiers.age"} <= set(record["about"]["not_stated"])
+    page = (tmp_path / "made" / "evidence.html").read_text(encoding="utf-8")
+    assert page.count(NOT_STATED) >= len(record["about"]["not_stated"])
+    assert "Not stated in the form: title, publisher, " in page
+    filled = make(hospital, tmp_path / "filled")
+    assert filled["about"]["not_stated"] == []
+    assert "stated" not in (tmp_path / "filled" / "evidence.html").read_text(encoding="utf-8")
+
+
+def test_missing_packages_are_told_before_anything_is_read(hospital, tmp_path, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "rocrate" else found(name))
+    with pytest.raises(InputError, match="Without: rocrate") as refused:
+        evidence(["not there"], "not there", about="not there", to=tmp_path / "made")
+    assert "pip install 'elldelta[evidence]'" in refused.value.remedy
+
+
+def test_a_form_with_wrong_answers_is_refused(hospital, tmp_path):
     text = (hospital / "about.toml").read_text(encoding="utf-8")
     for wrong in ("threshold = 2", "review = 'soon'", "colour = 'red'", "title = '"):
         (tmp_path / "wrong.toml").write_text(re.sub(rf"^{wrong.split()[0]} .*\n", "", text, flags=re.M))

@@ -13,8 +13,9 @@ import elldelta as ed
 from elldelta.agency.linking import as_published
 from elldelta.audit.audit import audit, audit_before
 from elldelta.audit.columns import ForeignColumns
-from elldelta.audit.evidence import _verdict, write_form
+from elldelta.audit.evidence import _verdict
 from elldelta.audit.evidence import evidence as make_evidence
+from elldelta.audit.evidence_form import write_form
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.overlay import Overlay

@@ -180,10 +180,17 @@ def audit_before(
     limit = ClosenessLimit.of(closeness, closeness_to)
     reader = ReleaseReader(columns, csv_format, engine, progress)
     question = _Question.of(reader, given, ell, limit, contained, named)
-    answers = [
-        gate(overlay, wanted, column_limit, question.owners, question.contained)
-        for overlay, wanted, column_limit in question.overlays()
-    ]
+    answers = []
+    for overlay, wanted, column_limit in question.overlays():
+        open_topics = {each.topic for each in overlay.assumptions}
+        if wanted == 1 and column_limit is None and Topic.CLOSENESS_NOT_CHECKED in open_topics:
+            raise ParameterError(
+                "The releases promise closeness and no number of values.",
+                found="Nothing was given that shares are to be close to.",
+                remedy="Give their plan to compare with, an ell or a closeness.",
+                parameter=("closeness_to", "ell", "closeness"),
+            )
+        answers.append(gate(overlay, wanted, column_limit, question.owners, question.contained))
     # Every sensitive column must hold; the first that does not, or that hangs on an answer, says why.
     return min(answers, key=lambda answer: (answer.holds, not answer.subtraction.is_open))
 
@@ -472,16 +479,5 @@ def _wanted(ell: int | None, overlay: Overlay, limit: ClosenessLimit | None) -> 
             found="No release has a manifest.",
             remedy="Give an ell, or a closeness.",
             parameter=("ell", "closeness"),
-        )
-    if (
-        overlay.promised == 1
-        and limit is None
-        and any(each.topic is Topic.CLOSENESS_NOT_CHECKED for each in overlay.assumptions)
-    ):
-        raise ParameterError(
-            "The releases promise closeness and no number of values.",
-            found="Nothing was given that shares are to be close to.",
-            remedy="Give their plan to compare with, an ell or a closeness.",
-            parameter=("closeness_to", "ell", "closeness"),
         )
     return overlay.promised

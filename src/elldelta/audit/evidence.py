@@ -8,15 +8,16 @@ those who sign (`elldelta.audit.evidence_page`). What only people know, they typ
 from __future__ import annotations
 
 import datetime as dt
+import importlib.util
 import os
 import shutil
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
 from elldelta.audit.audit import audit
+from elldelta.audit.evidence_form import read_about
 from elldelta.audit.evidence_page import risk_upper, sections_of
 from elldelta.audit.result import LIMITS
 from elldelta.audit.subtraction import contained_of
@@ -31,7 +32,6 @@ from elldelta.files import (
     digest_of_parts,
     holds,
     read_json,
-    read_text,
     seal,
     sign,
     trusted,
@@ -58,33 +58,9 @@ SIGNATURE = "evidence.json.sig"
 PAGE = "evidence.html"
 PDF = "evidence.pdf"
 CRATE = "ro-crate-metadata.json"
-THRESHOLD = 0.09
-"""The identification risk that is compared with, unless somebody says another: a class of 12."""
 
 _SIGNATURE_KIND = "elldelta evidence signature"
 _PURPOSE = b"elldelta/evidence-signature\n"
-_TEXTS = ("title", "publisher", "recipients", "people", "purpose", "setting", "outputs")
-_OTHERS = ("review", "expires", "threshold", "quasi_identifiers", "signatures", "contained")
-_UNANSWERED = "?"
-
-FORM = """\
-# What only people know about a publication. Fill it in once; 'elldelta evidence' puts it on the page.
-title      = ""   # what is published, such as "Discharges of 2025"
-publisher  = ""   # who publishes it
-recipients = ""   # "public", or who gets it and under which agreement
-people     = ""   # who may use it, and what they were taught or have signed
-purpose    = ""   # what it is for, and why less would not do
-setting    = ""   # where it is used: a public site, a secure room, a project space
-outputs    = ""   # what may leave that place, and who looks at it first
-threshold  = {threshold}   # the largest identification risk that you accept; 0.09 is a class of 12
-contained  = "?"   # is all of a table, or of one class, also in another? "no", or which: "a.csv,b.csv"
-review     = {review}   # when somebody looks at this again
-expires    = {expires}   # after this day the evidence counts no more
-signatures = ["Privacy officer", "Owner of the data"]   # who signs
-
-[quasi_identifiers]   # why each may be known to others, or where else it is published
-{columns}
-"""
 
 
 def evidence(
@@ -128,6 +104,7 @@ def evidence(
         RefusedError: A release is not what its manifest and its plan say, or the ledger has not admitted it.
     """
     folder, moment = Path(to), (now or dt.datetime.now(dt.UTC)).replace(microsecond=0)
+    _check_packages()
     check_writable(folder, overwrite=False, folder=True)
     known, files = given_plan(plan, agency_key, to_use=False)
     answers = read_about(about, known)
@@ -149,59 +126,15 @@ def evidence(
     return _write(folder, content, linked, moment, sources, key)
 
 
-def write_form(
-    plan: str | os.PathLike[str], to: str | os.PathLike[str], *, today: dt.date | None = None
-) -> None:
-    """Writes a form for what only people know, with the columns of a plan, to be filled in."""
-    known, _ = given_plan(plan, to_use=False)
-    day = today or dt.datetime.now(dt.UTC).date()
-    columns = "\n".join(f'{_key(name)} = ""' for name in known.schema.names)
-    text = FORM.format(
-        threshold=THRESHOLD,
-        review=day + dt.timedelta(days=365),
-        expires=day + dt.timedelta(days=3 * 365),
-        columns=columns,
-    )
-    with AtomicFiles() as files:
-        files.stage(to).write_text(text, encoding="utf-8")
-
-
-def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
-    """What only people know, checked.
-
-    Raises:
-        FileError: Something is missing, or is not what it must be.
-    """
-    remedy = "Let a new form be written, and fill in all of it."
-    try:
-        answers = tomllib.loads(read_text(path, "form", remedy=remedy))
-    except (ValueError, RecursionError):  # or nested deeper than any form
-        raise FileError(
-            f"{os.fspath(path)} is not TOML.", found="It cannot be read.", remedy=remedy
-        ) from None
-    wrong = [name for name in _TEXTS if not _is_text(answers.get(name))]
-    wrong += [name for name in ("review", "expires") if type(answers.get(name)) is not dt.date]
-    threshold = answers.setdefault("threshold", THRESHOLD)
-    if type(threshold) not in (int, float) or not 0.0 < threshold <= 1.0:
-        wrong.append("threshold")
-    answer = answers.get("contained", _UNANSWERED)
-    names = [answer] if isinstance(answer, str) else answer
-    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-        wrong.append("contained")
-        names = []
-    answers["contained"] = [each.strip() for each in names if each.strip() not in ("", _UNANSWERED)]
-    reasons = answers.get("quasi_identifiers")
-    reasons = reasons if isinstance(reasons, dict) else {}
-    wrong += [f"quasi_identifiers.{name}" for name in plan.schema.names if not _is_text(reasons.get(name))]
-    signers = answers.setdefault("signatures", [])
-    if not isinstance(signers, list) or not all(map(_is_text, signers)):
-        wrong.append("signatures")
-    unknown = sorted({*answers} - {*_TEXTS, *_OTHERS} | {*reasons} - {*plan.schema.names})
-    if wrong or unknown:
-        found = [f"Missing or not of the right kind: {', '.join(wrong)}."] if wrong else []
-        found += [f"Not known here: {', '.join(unknown)}."] if unknown else []
-        raise FileError(f"The form {os.fspath(path)} is not complete.", found=" ".join(found), remedy=remedy)
-    return {**answers, "review": f"{answers['review']}", "expires": f"{answers['expires']}"}
+def _check_packages() -> None:
+    """Refuses to begin where the end could not be written."""
+    missing = [name for name in ("cryptography", "fpdf", "rocrate") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(
+            "Evidence needs packages that are not installed.",
+            found=f"Without: {', '.join(missing)}.",
+            remedy="Run: pip install 'elldelta[evidence]'",
+        )
 
 
 def verify_evidence(
@@ -442,14 +375,8 @@ def _write(
 
 def _crate(folder: Path, record: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:
     """The folder described for machines, as an RO-Crate; releases are named and not copied."""
-    try:
-        from rocrate.rocrate import ROCrate
-    except ImportError:
-        raise InputError(
-            "An RO-Crate needs the package 'rocrate'.",
-            found="It is not installed.",
-            remedy="Run: pip install 'elldelta[evidence]'",
-        ) from None
+    from rocrate.rocrate import ROCrate
+
     crate = ROCrate()
     crate.name = record["about"]["title"]
     crate.description = record["verdict"]
@@ -482,16 +409,3 @@ def _blocks(path: Path) -> Any:  # noqa: ANN401 (bytes, piece by piece)
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             yield block
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
-
-
-def _key(name: str) -> str:
-    """A column as a key of TOML."""
-    if name.isascii() and name.replace("_", "").replace("-", "").isalnum():
-        return name
-    if '"' in name or "\\" in name or not name.isprintable():
-        raise ParameterError("A column's name cannot be written into the form.", found="It holds quotes.")
-    return f'"{name}"'

@@ -78,7 +78,9 @@ def _who(record: Mapping[str, Any]) -> list[Block]:
     rows = [(name, about[name]) for name in ("publisher", "recipients", "purpose")]
     rows += [("releases", ", ".join(item["release"] for item in record["releases"]))]
     rows += [("date", record["made"][:10]), ("review", about["review"]), ("expires", about["expires"])]
-    return [{"header": ("what", "said"), "rows": rows}]
+    left = ", ".join(about["not_stated"])
+    blanks = [{"text": f"Not stated in the form: {left}."}] if left else []
+    return [*blanks, {"header": ("what", "said"), "rows": rows}]
 
 
 def _columns(record: Mapping[str, Any]) -> list[Block]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
 from elldelta.audit.documents import for_the_public, plain, without_labels
-from elldelta.audit.releases import missing_counts
+from elldelta.audit.releases import Topic, missing_counts
 from elldelta.audit.shares import surest_words
 from elldelta.errors import counted
 from elldelta.pages.page import Displayed, percent, write_page
@@ -245,8 +245,17 @@ class Audit(Displayed):
         return self._own_verdict
 
     @property
+    def is_judged(self) -> bool:
+        """Whether something was asked: not where only closeness is promised, and nobody says to what."""
+        return self.ell > 1 or self.closeness is not None or not self._promises_closeness
+
+    @property
+    def _promises_closeness(self) -> bool:
+        return any(each.topic is Topic.CLOSENESS_NOT_CHECKED for each in self.assumptions)
+
+    @property
     def _own_holds(self) -> bool:
-        is_close = self.closeness is None or self.closeness.holds
+        is_close = self.is_judged and (self.closeness is None or self.closeness.holds)
         return self.values_hold and is_close and not any(owner.people_far for owner in self.series)
 
     @property
@@ -254,6 +263,8 @@ class Audit(Displayed):
         fewest = self.diversity_min_any
         if fewest is None:
             return "There is nobody in these releases, so nothing can be learned from them."
+        if not self.is_judged:
+            return "Not judged: closeness was promised, and only the plan says what shares must be close to."
         wanted = f"{self.ell} were {'promised' if self.ell == self.promised else 'asked for'}"
         alone, broken = len(self.releases) == 1, []
         if fewest < self.ell:
@@ -270,21 +281,15 @@ class Audit(Displayed):
             broken.append(f"those who came, went or stayed are up to {percent(far)} from the reference")
         if broken:
             return f"Not safe: {'; and '.join(broken)}."
-        where = ("in every class" if alone else "for everybody") + self.whom
-        kept = (
-            [f"at least {counted(fewest, 'value is', 'values are')} left {where} ({wanted})"]
-            if self._asks_for_values
-            else []
-        )
-        kept += [] if self.closeness is None else [self.closeness.words]
-        sense = "shares" if not self._asks_for_values else "distinct values"
-        sense += " and shares" if self._asks_for_values and self.closeness is not None else ""
-        safe = (
-            f"Safe by itself, in {sense}: {', and '.join(kept)}."
-            if alone
-            else f"Safe against linking, in {sense}: {', and '.join(kept)}, even if the attacker knows which "
-            "releases the person is in."
-        )
+        kept, where = {}, ("in every class" if alone else "for everybody") + self.whom
+        if self._asks_for_values:
+            left = counted(fewest, "value is", "values are")
+            kept["distinct values"] = f"at least {left} left {where} ({wanted})"
+        if self.closeness is not None:
+            kept["shares"] = self.closeness.words
+        safe = f"Safe {'by itself' if alone else 'against linking'}, in {' and '.join(kept)}: "
+        safe += ", and ".join(kept.values())
+        safe += "." if alone else ", even if the attacker knows which releases the person is in."
         return safe + self._unnamed + missing_counts(self.assumptions) + self.subtraction.proviso
 
     @property
@@ -324,7 +329,7 @@ class Audit(Displayed):
             return " ".join(f"{column.sensitive}: {column.surest}" for column in columns if column.surest)
         alone = len(self.releases) == 1
         words = surest_words(self.readings, self.reference, self.baseline, alone=alone)
-        if words and self.closeness is None:
+        if words and self.closeness is None and not self._promises_closeness:
             words += " There is no limit on how sure a guess can be; closeness would set one."
         return words
 
@@ -343,20 +348,16 @@ class Audit(Displayed):
                 "Keep the classes as they are: the same people under other classes can be subtracted.",
                 before,
             ]
+        if not self.is_judged:
+            return ["Audit them with their plan: elldelta audit RELEASES --closeness-to PLAN.", before]
         steps = []
         if self.values_hold:
-            return [
-                "Publish larger classes, or make the next releases from a plan for closeness: shares of "
-                "linked records then stay near what the plan says.",
-                before,
-            ]
+            return ["Publish larger classes, or make the next releases from a plan for closeness.", before]
         below = [item for item in self.releases if item.diversity is not None and item.diversity < self.ell]
         if below:
             alone = ", ".join(item.name for item in below)
-            steps.append(
-                f"Already alone, {alone} shows fewer than {counted(self.ell, 'value')} in some "
-                "class: repair that first."
-            )
+            few = f"fewer than {counted(self.ell, 'value')}"
+            steps.append(f"Already alone, {alone} shows {few} in some class: repair that first.")
         if self.left_out:
             best = min(
                 self.left_out, key=lambda item: (item.classes_below_any, -(item.diversity_min_any or 0))
@@ -402,6 +403,7 @@ class Audit(Displayed):
                 "public": public,
                 "ell": self.ell,
                 "holds": self.holds,
+                "judged": self.is_judged,
                 "values_hold": self.values_hold,
                 "verdict": self.verdict,
                 "surest": self.surest,

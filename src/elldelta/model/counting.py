@@ -345,7 +345,8 @@ def _refuse(
         raise DataError(
             "The table has missing values where the schema allows none.",
             found=f"{_listed(forbidden)}, of {counted(accounting.n_read, 'record')}.",
-            remedy='Correct the data, or set nulls to "category" or "suppress" for these columns.',
+            remedy="Fill these cells, or take these records out of the table. A schema can allow them (nulls "
+            '= "category" or "suppress"); that of a plan is sealed, so ask whoever made it for a new plan.',
         )
     if unknown == "refuse" and accounting.unknown:
         raise DataError(

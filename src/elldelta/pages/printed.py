@@ -11,7 +11,6 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elldelta.errors import InputError
 from elldelta.pages.page import as_text, inline_svg, render
 
 if TYPE_CHECKING:
@@ -46,19 +45,8 @@ def as_html(title: str, verdict: str, sections: Sequence[Section], footer: str) 
 
 
 def as_pdf(title: str, verdict: str, sections: Sequence[Section], footer: str, *, made: dt.datetime) -> bytes:
-    """The same as a PDF; the same bytes for the same words and the same moment.
-
-    Raises:
-        InputError: The package that writes PDF is not installed.
-    """
-    try:
-        from fpdf import FPDF
-    except ImportError:
-        raise InputError(
-            "A PDF needs the package 'fpdf2'.",
-            found="It is not installed.",
-            remedy="Run: pip install 'elldelta[evidence]'",
-        ) from None
+    """The same as a PDF; the same bytes for the same words and the same moment."""
+    from fpdf import FPDF
 
     class Pages(FPDF):
         def footer(self) -> None:

@@ -186,7 +186,10 @@ def _run(
     _show(result.to_dict(public=shown.public), _print_audit, json=json)
     if not json:
         output.print_written(shown.report, people.targets_output)
-    raise typer.Exit(0 if result.holds else 3)
+    is_judged = all(column.is_judged for column in (result, *result.also))
+    if not is_judged:
+        output.print_note("Give their plan: --closeness-to PLAN; or --ell, or --closeness.")
+    raise typer.Exit(0 if result.holds else 3 if is_judged else 2)
 
 
 def _check(before: Path | None, people: TargetOptions, shown: ReportOptions) -> None:

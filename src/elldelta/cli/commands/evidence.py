@@ -47,7 +47,8 @@ def _run(
     Exit code 3 if releases, alone or linked, break the plan's promise, or if somebody is found more easily
     than the form accepts: the page then says what is wrong, and is not signed.
     """
-    from elldelta.audit.evidence import evidence, write_form
+    from elldelta.audit.evidence import evidence
+    from elldelta.audit.evidence_form import write_form
     from elldelta.files import read_private_key
 
     if form is not None:
