@@ -204,13 +204,14 @@ def test_a_command_releases_on_spark(jvm, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("way", ["classic", pytest.param("connect", marks=pytest.mark.slow)])
-def test_regions_are_planned_on_its_workers(way, session, jvm, tmp_path):
+def test_regions_are_planned_on_its_workers(way, session, jvm, tmp_path, monkeypatch):
     """The same plan, byte for byte, as on this machine; damage that a worker finds is told as here."""
     source = write_parquet(tmp_path / "records.parquet", records())
     schema = Schema.infer(source, QUASI_IDENTIFIERS, SENSITIVE)
     asked = {"ell": 3, "releases": 2, "records": 2500}
     with connect(session=session) if way == "classic" else connect(master=jvm[1]) as engine:
-        model = estimate_by_region(source, schema, QUASI_IDENTIFIERS[1], tmp_path / "model", engine=engine)
+        monkeypatch.chdir(tmp_path)
+        model = estimate_by_region(source, schema, QUASI_IDENTIFIERS[1], "model", engine=engine)
         assert len(model.regions) > 1
         assert plan(model, **asked, engine=engine).file_content == plan(model, **asked).file_content
         (model.folder / model.regions[-1].file_name).write_bytes(b"")

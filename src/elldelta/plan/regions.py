@@ -102,7 +102,8 @@ def draw_by_region(
     """
     nodes = separated(model, drawing)
     areas = tuple(node for node in nodes if isinstance(node, Area))
-    found = list(workers.run(_DrawArea(model, drawing, promised, areas), len(areas), progress))
+    located = replace(model, folder=model.folder.absolute())  # workers may be in another folder
+    found = list(workers.run(_DrawArea(located, drawing, promised, areas), len(areas), progress))
     tree = joined_tree(nodes, model.place, [drawn.tree for drawn in found])
     table = stacked([as_sparse(drawn.past.mass) for drawn in found])
     past = JointDistribution(table, drawing.total, slices=model.schema.value_slices)
