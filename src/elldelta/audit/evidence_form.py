@@ -66,7 +66,7 @@ def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
     Raises:
         FileError: Something is not what it must be.
     """
-    remedy = "Let a new form be written, and fill in all of it."
+    remedy = "Let a new form be written, and fill it in."
     try:
         answers = tomllib.loads(read_text(path, "form", remedy=remedy))
     except (ValueError, RecursionError):  # or nested deeper than any form
