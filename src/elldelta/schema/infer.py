@@ -144,7 +144,8 @@ def propose(
         also_sensitive=tuple(columns[first + 1 :]),
         weight=proposed,
     )
-    return Proposal(schema, tuple(profiles), (*warnings, *remarks, *repeated_people(table, names)))
+    people = repeated_people(table, (*names, *weights))
+    return Proposal(schema, tuple(profiles), (*warnings, *remarks, *people))
 
 
 def _with_hierarchy(column: Column, rows: HierarchyRows | None, *, is_sensitive: bool) -> Column:
