@@ -259,12 +259,13 @@ class Manifest:
     def sentences(self) -> tuple[str, ...]:
         """What became of the records and what is promised, in words."""
         is_certified = self.plan_kind == "certified"
-        lost = self.records_suppressed + self.records_quarantined
         # Who has left a table that lives may still be shown: these are no part of what was read.
         read = f" of {counted(self.records_read, 'record')}"
         if self.update is not None:
             read = " record" if self.records_released == 1 else " records"
         classes = counted(self.classes_published, "class", "classes")
+        if self.classes_published < self.classes_planned:
+            classes += f"; the plan has {self.classes_planned:,}"
         sentences = [f"Released {self.records_released:,}{read} in {classes}."]
         if self.diversity is None:
             sentences.append("No class has a record.")
@@ -312,11 +313,7 @@ class Manifest:
                 f"there are fewer than {counted(self.weights['fewest'], 'record')}. Total weights are "
                 f"rounded to multiples of {self.weights['step']:,g}, so that no record's weight is told."
             )
-        if lost:
-            sentences.append(
-                f"Left out: {self.records_suppressed:,} with a missing value, "
-                f"{self.records_quarantined:,} with a value outside its domain."
-            )
+        sentences += _account(self)
         return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
@@ -349,6 +346,20 @@ class Manifest:
         if manifest.to_dict()["digest"] != document["digest"]:
             raise changed(source, "It holds a key that is not known here, or is written in another way.")
         return manifest
+
+
+def _account(manifest: Manifest) -> Iterator[str]:
+    """What became of the records that are not shown, and how much information is lost."""
+    reasons = {
+        "with a missing value": manifest.records_suppressed,
+        "with a value outside its domain": manifest.records_quarantined,
+        "in classes that are not published": manifest.records_left_out,
+    }
+    if manifest.records_lost:
+        listed = ", ".join(f"{n:,} {reason}" for reason, n in reasons.items() if n)
+        yield f"Left out: {counted(manifest.records_lost, 'record')}: {listed}."
+    if manifest.loss is not None:
+        yield f"Information loss: {manifest.loss:.4f} (0 is exact; a record that is left out counts 1)."
 
 
 def _choice(manifest: Manifest) -> Iterator[str]:

@@ -41,6 +41,7 @@ class Verification:
     Attributes:
         name: Words for it.
         records: Its records.
+        column: The sensitive column, the first if there are several.
         classes: Its classes with a record.
         classes_planned: The classes of its plan.
         loss: How much information it loses, with the records that its manifest says are left out.
@@ -54,11 +55,13 @@ class Verification:
         is_line_checked: Whether that line was found in the ledger and compared with the release.
         claimed: What the manifest says and neither release nor plan can show: the owner's word.
         unchecked: What else could not be checked, in words.
+        also: The same of further sensitive columns: name, ell and diversity.
         closeness: How far its classes are from the references, if that was promised and checked.
     """
 
     name: str
     records: int
+    column: str
     classes: int
     classes_planned: int
     loss: float | None
@@ -73,6 +76,7 @@ class Verification:
     claimed: Mapping[str, Any] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
     closeness: Mapping[str, Any] | None = None
+    also: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -144,6 +148,7 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
     return Verification(
         name,
         published.n_records,
+        published.schema.sensitive.name,
         n_classes,
         manifest.classes_planned,
         published.loss,
@@ -157,6 +162,10 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
         claimed=_claimed(manifest),
         unchecked=published.unchecked if plan is not None else (*published.unchecked, NO_PLAN),
         closeness=manifest.closeness if plan is not None else None,
+        also=tuple(
+            {"column": unit["column"], "ell": unit["ell"], "diversity": unit["diversity"]}
+            for unit in manifest.also
+        ),
     )
 
 

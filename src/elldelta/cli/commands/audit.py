@@ -222,19 +222,20 @@ def _show(found: dict[str, Any], in_words: Callable[[dict[str, Any]], None], *, 
 def _print_audit(found: dict[str, Any]) -> None:
     ell = found["ell"]
     alone = len(found["releases"]) == 1
+    columns = [found, *found.get("also", ())]
     output.print_table(
         "The release" if alone else "Each release by itself",
-        ("release", "records", "classes", "loss", "fewest values", "fewest records"),
+        ("release", "records", "classes", "loss", *map(_fewest, columns), "fewest records"),
         [
             (
                 item["name"],
                 f"{item['records']:,}",
                 f"{item['classes']:,}",
                 "-" if item["loss"] is None else f"{item['loss']:.4f}",
-                str(item["diversity"]),
+                *(str(column["releases"][place]["diversity"]) for column in columns),
                 "not shown" if found["public"] else str(item["k"]),
             )
-            for item in found["releases"]
+            for place, item in enumerate(found["releases"])
         ],
     )
     if found["labels_understood"]:
@@ -263,6 +264,10 @@ def _print_audit(found: dict[str, Any]) -> None:
             ],
         )
     output.print_text(*_in_words(found))
+
+
+def _fewest(column: dict[str, Any]) -> str:
+    return f"fewest values of {column['sensitive']}"
 
 
 def _in_words(found: dict[str, Any]) -> Iterator[str]:

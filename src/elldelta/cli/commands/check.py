@@ -56,6 +56,26 @@ def _run(
         output.print_json(found.to_dict())
         return
     _print(found)
+    output.print_text(*_summary(found, sensitive))
+    table = " ".join(map(str, sources or ["TABLE"]))
+    output.print_text(
+        "Next, for a table that may be linked with others: "
+        f"elldelta schema infer {table} --qi {qi} --sensitive {sensitive} -o schema.toml"
+    )
+
+
+def _summary(found: TableCheck, sensitive: str) -> tuple[str, ...]:
+    """What the table shows in one plain sentence."""
+    who = "record" if found.persons is None else "person"
+    if found.k == 1:
+        alone = f"in at least one class a single {who} stands alone, and its {sensitive!r} is told"
+        return (f"Not safe to publish as it is: {alone}.",)
+    if found.ell == 1:
+        return (f"Not safe to publish as it is: in at least one class everybody has the same {sensitive!r}.",)
+    return (
+        f"By itself it leaves everybody among at least {counted(found.ell, 'value')} of {sensitive!r} and "
+        f"{counted(found.k, who)}; nothing is promised about linking it with another table.",
+    )
 
 
 def _print(found: TableCheck) -> None:

@@ -320,13 +320,12 @@ def _words(found: dict[str, Any], plan: Path | None) -> Iterator[str]:
         return
     yield (
         f"{found['release']} is what its manifest says: {counted(found['records'], 'record')} in "
-        f"{counted(found['classes'], 'class', 'classes')}."
+        f"{counted(found['classes'], 'class', 'classes')}{_planned(found)}."
     )
-    promised = f" ({found['ell']} promised)" if found["ell"] > 1 or not found["closeness"] else ""
-    yield (
-        f"Every class shows at least {counted(found['diversity'], 'value')}{promised} and "
-        f"{counted(found['k'], 'record')}."
-    )
+    shown = [_values(found, found["closeness"]), *(_values(column, None) for column in found["also"])]
+    yield f"Every class shows at least {', '.join(shown)} and {counted(found['k'], 'record')}."
+    if found["loss"] is not None:
+        yield f"Information loss: {found['loss']:.4f}."
     if found["closeness"]:
         yield (
             f"Largest deviation from what the plan says: {found['closeness']['distance'] * 100:.2f} points; "
@@ -337,3 +336,15 @@ def _words(found: dict[str, Any], plan: Path | None) -> Iterator[str]:
     if found["certified"]:
         yield f"Its certificate holds: safe to publish {found['beside']}."
     yield from found["sentences"]
+
+
+def _planned(found: dict[str, Any]) -> str:
+    """How many classes the plan has, where they are more."""
+    n_planned = found["classes_planned"]
+    return f"; its plan has {n_planned:,}" if n_planned > found["classes"] else ""
+
+
+def _values(found: dict[str, Any], closeness: dict[str, Any] | None) -> str:
+    """The fewest values of a sensitive column, and what was promised."""
+    promised = f" ({found['ell']} promised)" if found["ell"] > 1 or not closeness else ""
+    return f"{counted(found['diversity'], 'value')} of {found['column']!r}{promised}"
