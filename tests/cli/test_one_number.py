@@ -5,7 +5,7 @@ import json
 import pytest
 
 from elldelta.agency.registration import registration_of, validate_registration
-from elldelta.audit.evidence import write_form
+from elldelta.audit.evidence_form import write_form
 from elldelta.plan.plan import read_plan
 
 ASKED = ("--ell", "3", "--releases", "2", "--delta", "0.02")
