@@ -19,7 +19,7 @@ from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition
 from elldelta.core.witnesses import Witnesses
 from elldelta.files import digest, seal
-from elldelta.ledger import Cells, UpdateSummary
+from elldelta.ledger import Cells, LedgerSnapshot, UpdateSummary, sealed_lines
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.columns import ColumnPlan
@@ -142,6 +142,7 @@ class Agency:
         self.entries = {plan.digest: [] for plan in plans}
         self.sent = {plan.digest: [] for plan in plans}
         self.plans = {plan.digest: plan for plan in plans}
+        self.hidden = set()
 
     def register(self, plan, registration, owner):
         """What a server does: check, and store line and counts; everything travels as bytes."""
@@ -159,7 +160,11 @@ class Agency:
         other_plans = {
             digest: items for digest, items in self.entries.items() if digest != plan.digest and items
         }
-        return context_of(plan, examined, owner, self.entries[plan.digest], other_plans.values())
+        return context_of(plan, examined, owner, self.entries[plan.digest], other_plans.values(), self.hidden)
+
+    def hide(self, owner):
+        """What this owner registers is not published."""
+        self.hidden.add(owner)
 
     def lines(self, plan):
         return [item.line for item in self.entries[plan.digest]]
@@ -171,24 +176,38 @@ class Agency:
         ]
 
 
-def context_of(plan, examined, owner, entries, other_plans=()):
-    """What deciding about a release must know, from all that is registered: no state is kept."""
+def context_of(plan, examined, owner, entries, other_plans=(), hidden=()):
+    """What deciding about a release must know, from all that is registered: no state is kept.
+
+    What owners in `hidden` have registered is not published.
+    """
     other_plans = [list(items) for items in other_plans]
     all_plans = [(plan, entries), *((items[0].plan, items) for items in other_plans)]
     own = [item for item in entries if item.owner == owner]
     others = [item for items in other_plans for item in items]
     digest = examined.content_digest
+    lines, unseen = [item.line for item in entries], {*hidden} - {owner}
+    numbers = {item.entry.sequence for item in entries if item.owner in unseen}
+    chain = ledger_chain(plan, sealed_lines(lines, numbers))
     return AdmissionContext(
         plan=plan,
-        chain=ledger_chain(plan, [item.line for item in entries]),
+        ledger=LedgerSnapshot(
+            chain.state(plan.promises),
+            chain.n_lines,
+            chain.head,
+            next((item.entry for item in own if item.entry.content_digest == digest), None),
+            own[-1].entry if own else None,
+        ),
+        is_living=chain.is_living,
         released=tuple(PlanReleases.of(*items) for items in all_plans) if other_plans else (),
-        known=next((item.entry for item in own if item.entry.content_digest == digest), None),
+        n_waiting=sum(item.owner in unseen for item in [*entries, *others]) if other_plans else 0,
         is_taken=any(
-            item.owner != owner and item.entry.content_digest == digest for item in [*entries, *others]
+            item.owner not in {owner, *unseen} and item.entry.content_digest == digest
+            for item in [*entries, *others]
         ),
         comparable=(
             *(item for item in others if item.owner == owner),
-            *(item for item in entries if item.entry.merged != examined.merged),
+            *(item for item in entries if item.entry.merged != examined.merged and item.owner not in unseen),
         ),
         series=tuple(own[::-1]),
     )

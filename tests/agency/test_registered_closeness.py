@@ -53,9 +53,8 @@ def test_more_than_t_releases_are_admitted_while_the_smallest_shares_allow_it(pl
     assert admission.entry.certified
     agency.register(plan, make_registration(plan, shifted(plan, 0, 1, 10)), "F")
     before = agency.lines(plan)
-    with pytest.raises(RefusedError, match="away from the reference") as refusal:
+    with pytest.raises(RefusedError, match="away from the reference"):
         agency.register(plan, make_registration(plan, shifted(plan, 0, 2, 10)), "G")
-    assert "1 of 4 classes" in refusal.value.found
     assert agency.lines(plan) == before
     agency.register(plan, make_registration(plan, shifted(plan, 1, 2, 10)), "G")
 

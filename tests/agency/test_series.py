@@ -37,7 +37,7 @@ def test_lines_say_what_they_update_and_the_chain_holds(owners):
     entries = owners.entries
     assert [entry.update.updates for entry in entries.values()] == [None, None, 1, 3, 4]
     chain = ledger_chain(owners.plan, owners.agency.lines(owners.plan))
-    assert len(chain.missed[0].series.updates["a"]) == 3
+    assert len(chain.totals.missed[0].series.updates["a"]) == 3
     assert (chain.room >= 0).all()
     assert entries["a2"].suppressed  # somebody had to go at once: their classes are withheld
     changed_classes = {

@@ -45,9 +45,8 @@ def test_the_smallest_shares_decide_and_more_than_t_releases_are_admitted(path):
     assert chain.to_dict()["promises"] == [{"column": "disease", "closeness": 0.2}]
     before = path.read_bytes()
     low = Shown.of(np.add(NEAR, [[0, -11, 11], [0, 0, 0]]))  # 0.1 and 0.11 together
-    with pytest.raises(RefusedError, match="away from the reference of 'disease'") as refusal:
+    with pytest.raises(RefusedError, match="away from the reference of 'disease'"):
         publish(path, low, owner="far", number=9, promises=PROMISES)
-    assert "1 of 2 classes" in refusal.value.found
     assert path.read_bytes() == before
     exact = Shown.of(np.add(NEAR, [[0, -10, 10], [0, 0, 0]]))  # just what is allowed
     publish(path, exact, owner="far", number=9, promises=PROMISES)

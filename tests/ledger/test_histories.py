@@ -15,7 +15,7 @@ from elldelta.core.partition import Partition
 from elldelta.core.promises import Shown, Values, certify
 from elldelta.core.updates import Groups
 from elldelta.errors import RefusedError
-from elldelta.ledger import LedgerHeader, Revision, first_line, parse_chain, sealed_lines
+from elldelta.ledger import LedgerHeader, Revision, first_line, new_nonce, parse_chain, sealed_lines
 from elldelta.ledger.admission import admit
 
 PLAN = "sha256:" + "9" * 64
@@ -152,6 +152,7 @@ class World:
             owner=owner.name,
             content_digest=content,
             revision=revision,
+            nonce=new_nonce(),
         )
 
     def known_of(self, owner, who):
@@ -189,7 +190,7 @@ class World:
         copy = parse_chain(self.lines[0] + b"".join(sealed_lines(self.lines[1:], hidden)), "The copy")
         assert not copy.tail
         assert (copy.head, copy.n_releases) == (self.chain.head, self.chain.n_releases)
-        for seen, known in zip(copy.missed, self.chain.missed, strict=True):
+        for seen, known in zip(copy.totals.missed, self.chain.totals.missed, strict=True):
             assert not (seen.union & ~known.union).any()
         copy.state(self.promises)
 

@@ -76,7 +76,7 @@ class TestAdmission:
         before = path.read_bytes()
         with pytest.raises(RefusedError, match="break what the plan promises") as refusal:
             publish(path, without((0, 2)), owner="D", number=4)
-        assert "1 of 2 classes" in refusal.value.found
+        assert refusal.value.found == "Too few values of 'sensitive'."
         assert refusal.value.remedy
         assert path.read_bytes() == before
         publish(path, without((1, 4)), owner="D", number=4)
@@ -276,7 +276,7 @@ class TestChain:
     def test_a_release_that_is_out_cannot_be_taken_back(self, path, lines):
         """Whoever keeps the ledger could make room for others that way; the release can still be linked."""
         kept = json.loads(lines[1])["hash"]
-        void = VoidLine(len(lines), 1, on_word=False).to_dict()
+        void = VoidLine(len(lines), 1).to_dict()
         path.write_bytes(b"".join([*lines, line_bytes(void, verify_ledger(path).head)[0]]))
         assert verify_ledger(path, head=json.loads(lines[2])["hash"]).n_releases == 3
         with pytest.raises(FileError, match="does not count"):
@@ -285,11 +285,11 @@ class TestChain:
     def test_only_a_release_that_is_there_can_be_taken_back(self, path, lines):
         head = verify_ledger(path).head
         for voids in (0, len(lines), len(lines) + 1, -1, "1", [1], None):  # the first line, and itself, too
-            void = VoidLine(len(lines), voids, on_word=False).to_dict()
+            void = VoidLine(len(lines), voids).to_dict()
             path.write_bytes(b"".join([*lines, line_bytes(void, head)[0]]))
             self.refused(path)
-        line, head = line_bytes(VoidLine(len(lines), 1, on_word=False).to_dict(), head)
-        again = VoidLine(len(lines) + 1, len(lines), on_word=False).to_dict()
+        line, head = line_bytes(VoidLine(len(lines), 1).to_dict(), head)
+        again = VoidLine(len(lines) + 1, len(lines)).to_dict()
         path.write_bytes(b"".join([*lines, line, line_bytes(again, head)[0]]))
         self.refused(path)
 
@@ -360,8 +360,10 @@ class TestCommit:
         assert not (tmp_path / "a.json").exists()
         assert not pending_path(path).exists()
         report = verify_ledger(path)
-        assert report.n_releases == 0
-        assert report.voided == {1}
+        assert (report.n_lines, report.n_releases) == (
+            1,
+            0,
+        )  # nothing of it stays, whose hash could be guessed
         assert report.room.tolist() == [2, 2]
         monkeypatch.setattr(Path, "replace", replace)
         publish(path, without((0, 2), (0, 3)), owner="A", number=2, staged=staged)
@@ -508,7 +510,7 @@ class TestRecovery:
         self.crash(path, tmp_path)
         chain = parse_chain(path.read_bytes(), "x")
         with path.open("ab") as file:
-            file.write(line_bytes(VoidLine(2, 1, on_word=False).to_dict(), chain.head)[0])
+            file.write(line_bytes(VoidLine(2, 1).to_dict(), chain.head)[0])
         with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "undone"
         assert visible(tmp_path) == ["releases.ledger"]
@@ -517,7 +519,7 @@ class TestRecovery:
         self.crash(path, tmp_path)
         chain = parse_chain(path.read_bytes(), "x")
         with path.open("ab") as file:
-            file.write(line_bytes(VoidLine(2, 1, on_word=False).to_dict(), chain.head)[0][:20])
+            file.write(line_bytes(VoidLine(2, 1).to_dict(), chain.head)[0][:20])
         with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             assert ledger.recovered == "completed"
         assert verify_ledger(path).n_releases == 1

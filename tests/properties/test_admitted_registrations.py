@@ -56,10 +56,9 @@ def may_join(plan, admitted, registration):
     document, new = plain(plan), plain(registration)
     if not new["cells"]["counts"]:
         return False
-    if plan.is_certified:
-        if not oracle.is_certified(document, new):
-            return False
-    elif (
+    if not oracle.is_certified(document, new):
+        return False
+    if not plan.is_certified and (
         len(admitted) >= plan.releases
         or registration.n_records < plan.records
         or min(
@@ -102,7 +101,7 @@ def test_one_plan(kind):
     # Not an empty promise: owners of both kinds came, and some were left with just ell.
     assert n_admitted > (60 if plan.is_certified else 20)
     assert n_refused > 60
-    assert n_tight > 2
+    assert n_tight > 2 or not plan.is_certified  # of the others each misses no more than its share
 
 
 def two_plans(rng):
@@ -189,7 +188,9 @@ def test_the_exact_linkage_is_exact():
         asked = plan, Partition(range(4)), new.cells.table(4, 6), released
         if margin is not None and margin < 0:
             n_refused += 1
-            with pytest.raises(RefusedError, match=r"(?s)Linked with what is registered.*age ") as refusal:
+            with pytest.raises(
+                RefusedError, match=r"Linked with what is registered.*Fewer than \d values"
+            ) as refusal:
                 check_linkage(*asked)
             assert refusal.value.remedy
         else:

@@ -281,7 +281,9 @@ def test_nothing_is_admitted_to_a_copy_with_sealed_lines(plan, tmp_path):
     first, line, *rest = path.read_bytes().split(b"\n")
     entry = json.loads(line)
     kept = {name: entry[name] for name in ("sequence", "previous", "hash")}
-    path.write_bytes(b"\n".join([first, canonical_json({"kind": "sealed", **kept}), *rest]))
+    path.write_bytes(
+        b"\n".join([first, canonical_json({"kind": "sealed", "is_update": False, **kept}), *rest])
+    )
     with pytest.raises(RefusedError, match="not shown"):
         published(plan, tmp_path, 1)
     assert not (tmp_path / "1.parquet").exists()

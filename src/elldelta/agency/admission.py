@@ -9,8 +9,9 @@ releases of several plans, at what these releases show (`PlanReleases`).
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,17 @@ from elldelta.audit.subtraction import SubtractedPair, Subtraction
 from elldelta.core.differencing import isolate
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.partition import grouping_from_merged
-from elldelta.core.promises import Shown, certify
+from elldelta.core.promises import LATER, Shown, certify
 from elldelta.errors import FileError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.ledger import (
     Admission,
+    LedgerEntry,
     LedgerHeader,
     LedgerSnapshot,
+    LedgerTotals,
+    SealedLine,
+    VoidLine,
     admit,
     check_owner,
     check_plan,
@@ -47,7 +52,8 @@ if TYPE_CHECKING:
     from elldelta.core.differencing import Isolated
     from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
-    from elldelta.ledger import LedgerChain, LedgerEntry, Revision
+    from elldelta.core.promises import Verdict
+    from elldelta.ledger import LedgerChain, Revision
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
 
@@ -114,10 +120,11 @@ class AdmissionContext:
 
     Attributes:
         plan: The plan of the release.
-        chain: Its ledger.
+        ledger: Its ledger as the owner may see it: what others have not published counts at its worst.
+        is_living: Whether a table is published again under this plan.
         released: What every plan for these people has released, if there is more than one.
-        known: The line of this very release, if it is registered already.
-        is_taken: Whether another owner has registered the same content, under any of these plans.
+        n_waiting: Where there is more than one plan: how many releases of others are not published.
+        is_taken: Whether another owner has published the same content, under any of these plans.
         comparable: Releases with other classes that may share people with this one: those of the owner under
             the other plans, and the published ones of everybody under this plan. Others nobody may see: a
             refusal because of one of these would tell its counts to whoever tries often enough.
@@ -126,12 +133,78 @@ class AdmissionContext:
     """
 
     plan: Plan
-    chain: LedgerChain
+    ledger: LedgerSnapshot
+    is_living: bool = False
     released: tuple[PlanReleases, ...] = ()
-    known: LedgerEntry | None = None
+    n_waiting: int = 0
     is_taken: bool = False
     comparable: tuple[Registered, ...] = ()
     series: tuple[Registered, ...] = ()
+
+
+class KnownLedger:
+    """What a process knows of a plan's ledger: every line is read and checked once.
+
+    Releases that are published are added up; the others are kept, so that each owner's own can be added and
+    those of everybody else count at their worst. A release that is taken back was never added up.
+
+    Args:
+        plan: The plan.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        header = LedgerHeader.of(plan.digest, plan.promises)
+        self.head = str(json.loads(first_line(header))["hash"])
+        self.n_lines = 1
+        self._waiting: dict[int, LedgerEntry] = {}
+        self._published = LedgerTotals.none(header)
+        self._has_series = False
+
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """The lines of releases that are neither published nor taken back."""
+        return tuple(self._waiting)
+
+    def read(self, lines: Iterable[bytes]) -> None:
+        """Adds the lines that follow.
+
+        Raises:
+            LedgerDamagedError: One does not follow the one before it, or is not intact.
+        """
+        for content in lines:
+            line = _read_line(self._plan, content, self.head)
+            if line.sequence != self.n_lines or isinstance(line, SealedLine):
+                raise _not_what_it_was("A line is not the one that should stand there.")
+            if isinstance(line, LedgerEntry):
+                self._waiting[line.sequence] = line
+            else:
+                self._waiting.pop(line.voids, None)
+            self.head, self.n_lines = line.hash, self.n_lines + 1
+
+    def publish(self, numbers: Iterable[int]) -> None:
+        """Adds up releases that are published."""
+        for number in numbers:
+            entry = self._waiting.pop(number)
+            self._published = self._published.joined(entry)
+            self._has_series |= entry.update is not None
+
+    @property
+    def is_living(self) -> bool:
+        """Whether a table is published again."""
+        return self._has_series or any(entry.update is not None for entry in self._waiting.values())
+
+    def seen_by(
+        self, owner: str, known: LedgerEntry | None = None, last: LedgerEntry | None = None
+    ) -> LedgerSnapshot:
+        """The ledger as an owner may see it, and two lines of its own."""
+        others = [entry for entry in self._waiting.values() if entry.owner != owner]
+        own = (entry for entry in self._waiting.values() if entry.owner == owner)
+        state = reduce(LedgerTotals.joined, own, self._published).state(self._plan.promises)
+        if others:
+            is_update = any(one.update is not None and one.update.updates is not None for one in others)
+            state = state.beside_unseen(len(others), with_updates=is_update)
+        return LedgerSnapshot(state, self.n_lines, self.head, known, last)
 
 
 def check_registration(
@@ -144,8 +217,11 @@ def check_registration(
     everything that is registered under other plans, exactly, it leaves everybody as many values as was
     promised, and shares as close. Under its own plan Theorems F and G say that.
 
+    Nothing here depends on what others have registered and not published, but for how many releases that are:
+    otherwise whoever is refused would find out their counts by trying.
+
     A certified plan admits any number of releases. A probabilistic plan is about t releases: the first t
-    that pass the same checks are admitted, and the next one is refused.
+    that miss no more than the plan allows one of them are admitted, and the next one is refused.
 
     Args:
         release: What the owner sent, as `validate_registration` has found it to follow the plan.
@@ -160,27 +236,26 @@ def check_registration(
         RefusedError: It is not admitted; the error says why.
     """
     owner = check_owner(owner)
-    plan, chain = context.plan, context.chain
+    plan, snapshot = context.plan, context.ledger
     if context.is_taken:
-        raise RefusedError(
-            "Another owner has registered exactly this release.",
-            found="Its content has the digest of a release that was admitted before.",
-            remedy="Register your own release. If it is yours, tell the agency that somebody else sent it.",
-        )
-    state = chain.state(plan.promises)
-    if context.known is None:
+        raise taken()
+    state, is_known = snapshot.state, snapshot.known is not None
+    if not is_known:
         _check_number(plan, state.n_releases)
+        _check_waiting(context.n_waiting)
     grouping, revision = grouping_from_merged(release.merged, plan.n_classes), release.revision
-    if revision is not None and context.known is not None:
-        return _known_update(context.known, revision, state)
+    if revision is not None and snapshot.known is not None:
+        return _known_update(snapshot.known, revision, state)
     _check_one_plan(context, is_update=revision is not None)
     left_out = np.zeros(grouping.n_classes, dtype=np.bool_)
     if revision is not None:
         left_out[grouping.class_of[list(_withheld_by(release, context.series))]] = True
-    last = context.series[0].entry if context.series else None
+    verdict = certify(state.promises, Shown(release.counts, grouping, left_out))
+    if not verdict.is_certified and not is_known:
+        raise _not_certified(verdict)
     admission = admit(
-        LedgerSnapshot(state, chain.n_lines, chain.head, context.known, last),
-        certify(state.promises, Shown(release.counts, grouping, left_out)),
+        snapshot,
+        verdict,
         owner=owner,
         content_digest=release.content_digest,
         revision=revision,
@@ -194,6 +269,15 @@ def check_registration(
     return admission
 
 
+def taken() -> RefusedError:
+    """The refusal of what another owner has published."""
+    return RefusedError(
+        "Another owner has published exactly this release.",
+        found="Its content has the digest of a release that is published.",
+        remedy="Register your own release. If it is yours, tell the agency that somebody else sent it.",
+    )
+
+
 def grouping_digest(merged: tuple[tuple[int, ...], ...]) -> str:
     """Names the classes that a release publishes under its plan."""
     return digest([list(members) for members in merged])
@@ -205,19 +289,10 @@ def read_entry(plan: Plan, line: bytes) -> LedgerEntry:
     Raises:
         LedgerDamagedError: It is not intact, or about no release.
     """
-    _, entry = _read_line(plan, line)
-    if entry is None:
+    entry = _read_line(plan, line)
+    if not isinstance(entry, LedgerEntry):
         raise _not_what_it_was("A line that should be about a release is not.")
     return entry
-
-
-def line_hash(plan: Plan, line: bytes) -> str:
-    """The hash of a stored line.
-
-    Raises:
-        LedgerDamagedError: It is not intact.
-    """
-    return _read_line(plan, line)[0]
 
 
 def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
@@ -262,10 +337,9 @@ def check_subtraction(
         if below:
             raise RefusedError(
                 "Subtracted from a release that is published, or yours, this one may isolate people.",
-                found=f"Their classes differ, and so many differences with fewer than "
-                f"{counted(ell, 'value')} of "
+                found=f"Their classes differ, and differences with fewer than {counted(ell, 'value')} of "
                 f"{plan.schema.sensitive_names[place]!r} remain, if the people of the classes that are "
-                f"subtracted are in both: {len(below)}.",
+                "subtracted are in both.",
                 remedy="Publish the same people under one plan with fixed classes only.",
             )
 
@@ -347,7 +421,7 @@ def _withheld_by(release: ValidatedRelease, series: Sequence[Registered]) -> tup
 
 def _check_one_plan(context: AdmissionContext, *, is_update: bool) -> None:
     """Refuses releases under several plans where a table is published again."""
-    is_living = is_update or context.chain.is_living or any(each.is_living for each in context.released)
+    is_living = is_update or context.is_living or any(each.is_living for each in context.released)
     if context.released and is_living:
         raise RefusedError(
             "Where a table is published again, all releases about these people are under one plan.",
@@ -355,6 +429,31 @@ def _check_one_plan(context: AdmissionContext, *, is_update: bool) -> None:
             "shows is not bounded.",
             remedy="Publish under the plan that the others use.",
         )
+
+
+def _check_waiting(n_waiting: int) -> None:
+    """Refuses a release while others, of which nothing may be told, are to be linked with it exactly."""
+    if n_waiting:
+        raise RefusedError(
+            "Releases under several plans are linked with each other, so they wait for each other.",
+            found=f"{counted(n_waiting, 'release')} of other owners {'is' if n_waiting == 1 else 'are'} not "
+            "published yet.",
+            remedy="Register this release again, as it is, once they are published or taken back.",
+        )
+
+
+def _not_certified(verdict: Verdict) -> RefusedError:
+    """The refusal of what misses more than the plan allows a release."""
+    broken = (
+        promise.broken
+        for promise, violation in zip(verdict.promises, verdict.violations, strict=True)
+        if violation.any()
+    )
+    return RefusedError(
+        "The release does not keep what the plan asks of every release.",
+        found=" ".join(f"{words}." for words in broken),
+        remedy=LATER,
+    )
 
 
 def _check_number(plan: Plan, n_admitted: int) -> None:
@@ -379,9 +478,9 @@ def _side_by_side(
     return [replace(each, groups=groups) for each in Overlay.from_published(both).releases]
 
 
-def _read_line(plan: Plan, line: bytes) -> tuple[str, LedgerEntry | None]:
+def _read_line(plan: Plan, line: bytes, previous: str | None = None) -> LedgerEntry | SealedLine | VoidLine:
     try:
-        return parse_line(line, LedgerHeader.of(plan.digest, plan.promises), _LEDGER)
+        return parse_line(line, LedgerHeader.of(plan.digest, plan.promises), _LEDGER, previous)
     except FileError as problem:
         raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
 

@@ -35,7 +35,8 @@ MOST_FILE_BYTES = 256 * MIB
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 
-_AGAIN = frozenset({408, 425, 429, 502, 503, 504})
+_TOO_MANY = 429
+_AGAIN = frozenset({408, 425, _TOO_MANY, 502, 503, 504})
 """Statuses after which the same request may be sent again."""
 
 _TOKEN_CHARACTERS = range(8, 513)
@@ -193,7 +194,8 @@ class AgencyServer:
                         remedy="Check the address and the network, and try again later.",
                     ) from None
             else:
-                if answer.status not in _AGAIN or attempt >= self.attempts:
+                is_over = answer.status == _TOO_MANY and answer.pause > LONGEST_PAUSE
+                if answer.status not in _AGAIN or attempt >= self.attempts or is_over:
                     return answer
                 wished = answer.pause
             self.sleep(min(LONGEST_PAUSE, max(pause, wished)))

@@ -12,6 +12,10 @@ ell values, or |A| less the most that each release misses in a class of R, added
 
 Where owners publish again after people came and went, what the groups of these updates miss is crossed out
 beside it (Theorem I, `elldelta.core.updates`).
+
+Somebody may decide without seeing some of the releases (`LedgerState.beside_unseen`). Each of these is
+certified, so it misses at most b_c and is at most T / t away: that much is added for it, and the answer tells
+nothing about it. Where a release adds nothing to what is known, it is admitted whatever the others show.
 """
 
 from __future__ import annotations
@@ -91,6 +95,16 @@ class Missed:
         """With one more change of an owner's table."""
         return replace(self, series=self.series.with_update(owner, update))
 
+    def added_by(self, missed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """In which base classes one more release, or group, that misses this may cross out more than before.
+
+        Where nobody moves: where it misses what no other release misses.
+        """
+        if self.ranges is None:
+            found: NDArray[np.bool_] = np.any(missed & ~self.union, axis=1)
+            return found
+        return max_over_range(np.any(missed, axis=1, keepdims=True).sum(axis=1), self.ranges) > 0
+
     @cached_property
     def n_lost(self) -> NDArray[np.int64]:
         """How many witnesses of each base class somebody can lose at the worst (Theorems F, H and I). Exact.
@@ -111,10 +125,13 @@ class LinkedValues:
     Attributes:
         promise: What the plan promises.
         missed: What the admitted releases miss.
+        unseen: How many witnesses of each base class releases that are not among these miss at most; None:
+            there are none.
     """
 
     promise: Values
     missed: Missed
+    unseen: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         witnesses, missed = self.promise.witnesses, self.missed.union
@@ -136,8 +153,9 @@ class LinkedValues:
 
     @cached_property
     def room(self) -> NDArray[np.int64]:
-        """How many more witnesses each base class can lose: what is left beyond ell."""
-        return frozen(self.promise.n_witnesses - self.missed.n_lost - self.promise.ell, np.int64)
+        """How many more witnesses each base class can lose: what is left beyond ell; below 0 none."""
+        unseen = 0 if self.unseen is None else self.unseen
+        return frozen(self.promise.n_witnesses - self.missed.n_lost - unseen - self.promise.ell, np.int64)
 
     @property
     def shortfall(self) -> NDArray[np.int64]:
@@ -147,7 +165,14 @@ class LinkedValues:
 
     def violation(self, shown: Shown) -> NDArray[np.int64]:
         """By how much each base class would fall below ell with one more release; 0 where it would not."""
-        return self.after(shown).shortfall
+        added = self.missed.added_by(self.promise.missed(shown))
+        return np.where(added, self.after(shown).shortfall, 0)
+
+    def violation_of_update(self, owner: str, update: Update) -> NDArray[np.int64]:
+        """By how much each base class would fall below ell if an owner's table had changed so."""
+        groups = update.of(self.values)
+        added = self.missed.added_by(groups.joiners | groups.leavers | groups.stayers)
+        return np.where(added, self.with_update(owner, update).shortfall, 0)
 
     def after(self, shown: Shown) -> LinkedValues:
         """The promise with one more release."""
@@ -156,6 +181,11 @@ class LinkedValues:
     def with_update(self, owner: str, update: Update) -> LinkedValues:
         """The promise in which an owner has changed its table so, told over the values of all columns."""
         return replace(self, missed=self.missed.with_update(owner, update.of(self.values)))
+
+    @property
+    def broken(self) -> str:
+        """What it is called where it is broken."""
+        return self.promise.broken
 
     def words(self, violation: NDArray[Any]) -> str:
         """How many classes break it."""
@@ -176,12 +206,14 @@ class LinkedValues:
         promise = self.promise
         survivors = promise.witnesses & ~union_over_range(self.missed.union, promise.ranges)
         if self.missed.by_number is None:
-            return promise.with_room(survivors, self.room)
-        spare = promise.n_witnesses - self.missed.by_number - promise.ell
-        by_number = (spare > 0) | (survivors.sum(axis=1) < promise.ell)
+            return promise.with_room(survivors, np.maximum(0, self.room))
+        unseen = 0 if self.unseen is None else self.unseen
+        spare = promise.n_witnesses - self.missed.by_number - unseen - promise.ell
+        by_number = (spare > 0) | (survivors.sum(axis=1) < promise.ell) | (self.unseen is not None)
         firsts = survivors & (np.cumsum(survivors, axis=1) <= promise.ell)
         return promise.with_room(
-            np.where(by_number[:, None], promise.witnesses, firsts), np.where(by_number, spare, 0)
+            np.where(by_number[:, None], promise.witnesses, firsts),
+            np.where(by_number, np.maximum(0, spare), 0),
         )
 
 
@@ -193,11 +225,13 @@ class LedgerState:
         promises: What the plan promises, each release by itself.
         linked: What releases share of it, of all of them together, decided exactly: values and closeness.
         n_releases: How many releases were admitted.
+        n_unseen: How many of them count with the most that they may miss, because nobody here sees them.
     """
 
     promises: tuple[Promise, ...]
     linked: tuple[Promise, ...]
     n_releases: int = 0
+    n_unseen: int = 0
 
     @classmethod
     def empty(cls, promises: Sequence[Promise]) -> LedgerState:
@@ -254,6 +288,27 @@ class LedgerState:
                 )
         return cls(tuple(promises), tuple(linked), n_releases)
 
+    def beside_unseen(self, n_unseen: int, *, with_updates: bool = False) -> LedgerState:
+        """The state if more releases were admitted that are not seen, each of them certified.
+
+        Args:
+            n_unseen: How many.
+            with_updates: Whether a table that is published again is among them. What its groups miss has no
+                limit but what is left.
+        """
+        linked: list[Promise] = []
+        for one in self.linked:
+            if isinstance(one, LinkedValues):
+                promise = one.promise
+                unseen = promise.n_witnesses if with_updates else n_unseen * promise.allowances
+                linked.append(replace(one, unseen=np.minimum(unseen, promise.n_witnesses)))
+            elif isinstance(one, Close):
+                planned = next(
+                    each for each in self.promises if isinstance(each, Close) and each.values == one.values
+                )
+                linked.append(replace(one, unseen=n_unseen * planned.allowed))
+        return replace(self, linked=tuple(linked), n_releases=self.n_releases + n_unseen, n_unseen=n_unseen)
+
     @cached_property
     def rooms(self) -> tuple[NDArray[np.int64], ...]:
         """For every promise of values how many more witnesses each base class can lose."""
@@ -266,8 +321,13 @@ class LedgerState:
             shown: What it shows.
             update: If it is a table that its owner publishes again: the owner, and what has changed.
         """
-        state = self if update is None else self._updated(*update)
-        return certify(state.linked, shown).violations
+        if update is None:
+            return certify(self.linked, shown).violations
+        changed = (
+            one.violation_of_update(*update) if isinstance(one, LinkedValues) else 0 for one in self.linked
+        )
+        afterwards = certify(self._updated(*update).linked, shown).violations
+        return tuple(np.maximum(*both) for both in zip(changed, afterwards, strict=True))
 
     def admits(self, shown: Shown) -> bool:
         """Whether every promise would still be kept with one more release (Theorems F, G, H and I)."""
@@ -279,13 +339,10 @@ class LedgerState:
         Raises:
             RefusedError: A promise would be broken.
         """
-        reasons = certify(self.linked, shown).reasons
-        if reasons:
-            raise RefusedError(
-                "Together with the releases in the ledger this one would break what the plan promises.",
-                found=f"{' '.join(reasons)} The ledger holds {counted(self.n_releases, 'release')}.",
-                remedy=LATER,
-            )
+        violations = certify(self.linked, shown).violations
+        broken = [one for one, by in zip(self.linked, violations, strict=True) if by.any()]
+        if broken:
+            raise self._refusal("Together with the releases in the ledger this one would break", broken)
         return replace(
             self,
             linked=tuple(promise.after(shown) for promise in self.linked),
@@ -298,19 +355,25 @@ class LedgerState:
         Raises:
             RefusedError: Whoever knows who came and went could be left with fewer than ell witnesses.
         """
-        state = self._updated(owner, update)
-        reasons = [
-            one.words(one.shortfall)
-            for one in state.linked
-            if isinstance(one, LinkedValues) and one.shortfall.any()
+        broken = [
+            one
+            for one in self.linked
+            if isinstance(one, LinkedValues) and one.violation_of_update(owner, update).any()
         ]
-        if reasons:
-            raise RefusedError(
-                "Whoever knows when people came and went would be left with fewer values than are promised.",
-                found=" ".join(reasons),
-                remedy="Publish these classes as they were last published, or leave them out.",
-            )
-        return state
+        if broken:
+            raise self._refusal("Whoever knows when people came and went would be told more than", broken)
+        return self._updated(owner, update)
+
+    def _refusal(self, what: str, broken: Sequence[Promise]) -> RefusedError:
+        """The refusal that says which promises would be broken, and nothing about the other releases."""
+        promises = " ".join(f"{one.broken}." for one in broken)
+        unseen = (
+            f" {counted(self.n_unseen, 'release is', 'releases are')} not published yet, and "
+            f"{'counts' if self.n_unseen == 1 else 'count'} with the most that the plan lets a release miss."
+            if self.n_unseen
+            else ""
+        )
+        return RefusedError(f"{what} what the plan promises.", found=promises + unseen, remedy=LATER)
 
     def _updated(self, owner: str, update: Update) -> LedgerState:
         linked = tuple(

@@ -139,6 +139,10 @@ class Promise(Protocol):
     def after(self, shown: Shown) -> Promise:
         """What the next release must keep so that both together keep it; may ask for more than that."""
 
+    @property
+    def broken(self) -> str:
+        """What it is called where it is broken."""
+
     def words(self, violation: NDArray[Any]) -> str:
         """A sentence: how many classes break it, without a value of anybody."""
 
@@ -280,6 +284,11 @@ class Values:
         room = witnesses.sum(axis=1) - self.ell if allowances is None else allowances
         return replace(self, witnesses=witnesses, allowances=room, releases=1)
 
+    @property
+    def broken(self) -> str:
+        """What it is called where it is broken."""
+        return f"Too few of the values of {self.column!r} that the plan counts on"
+
     def words(self, violation: NDArray[Any]) -> str:
         """How many classes break it."""
         verb = "misses" if int((violation > 0).sum()) == 1 else "miss"
@@ -297,6 +306,7 @@ class Close:
         limit: T, the largest E in any base class.
         releases: t, how many releases share the limit. Each of them is checked alone, for T / t.
         smallest: What other releases have shown already, if E is about all of them together (a ledger).
+        unseen: What releases of which nothing is known add to E at most; whatever adds nothing is then kept.
         column: The name of the sensitive column.
         start: Where its values begin in a table of counts.
     """
@@ -307,6 +317,7 @@ class Close:
     smallest: SmallestShares | None = None
     column: str = "sensitive"
     start: int = 0
+    unseen: Fraction | int = 0
 
     def __post_init__(self) -> None:
         references = as_count_table(self.references)
@@ -354,13 +365,19 @@ class Close:
 
     def violation(self, shown: Shown) -> NDArray[np.float64]:
         """By how much E exceeds what is allowed; whether it does is decided exactly, also at the limit."""
-        upper, limit = self.distances_upper(shown), float(self.allowed)
+        allowed = self.allowed - self.unseen
+        upper, limit = self.distances_upper(shown), float(allowed)
         slack = rounding(self.references.shape[1])
         too_far = upper > limit
         # Floating-point numbers decide what is clear, whole numbers what is not.
         for base in np.flatnonzero(np.abs(upper - limit) <= 3.0 * slack).tolist():
             row = shown.counts[shown.grouping.class_of[base], self.values]
-            too_far[base] = exact_distance(self.references, base, row, self.smallest) > self.allowed
+            too_far[base] = exact_distance(self.references, base, row, self.smallest) > allowed
+        if self.unseen and self.smallest is not None:
+            joined = self.smallest.joined(shown.counts[:, self.values], shown.grouping)
+            too_far &= np.any(
+                (joined.counts != self.smallest.counts) | (joined.sizes != self.smallest.sizes), axis=1
+            )
         return np.where(too_far, np.maximum(upper - limit, slack), 0.0)
 
     def after(self, shown: Shown) -> Close:
@@ -375,10 +392,14 @@ class Close:
         """
         return replace(self, smallest=smallest, releases=1)
 
+    @property
+    def broken(self) -> str:
+        """What it is called where it is broken."""
+        return f"More than {float(self.allowed):.3g} away from the reference of {self.column!r}"
+
     def words(self, violation: NDArray[Any]) -> str:
         """How many classes break it."""
-        limit = f"{float(self.allowed):.3g}"
-        return f"More than {limit} away from the reference of {self.column!r} in {_classes(violation)}."
+        return f"{self.broken} in {_classes(violation)}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,9 +428,14 @@ class Size:
         """The same: releases do not share it."""
         return self
 
+    @property
+    def broken(self) -> str:
+        """What it is called where it is broken."""
+        return f"Fewer than {counted(self.k, 'record')}"
+
     def words(self, violation: NDArray[Any]) -> str:
         """How many classes break it."""
-        return f"Fewer than {counted(self.k, 'record')} in {_classes(violation)}."
+        return f"{self.broken} in {_classes(violation)}."
 
 
 @dataclass(frozen=True, eq=False)

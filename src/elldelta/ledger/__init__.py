@@ -8,6 +8,7 @@ from elldelta.ledger.admission import Admission, admit, check_line, check_owner
 from elldelta.ledger.chain import (
     LedgerChain,
     LedgerSnapshot,
+    LedgerTotals,
     check_plan,
     damaged,
     first_line,
@@ -15,6 +16,14 @@ from elldelta.ledger.chain import (
     parse_line,
 )
 from elldelta.ledger.ledger import Ledger, OpenLedger, verify_ledger
-from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes, sealed_lines
+from elldelta.ledger.lines import (
+    LedgerEntry,
+    LedgerHeader,
+    SealedLine,
+    VoidLine,
+    line_bytes,
+    new_nonce,
+    sealed_lines,
+)
 from elldelta.ledger.state import Cells, UpdateSummary, read_update_summary
 from elldelta.ledger.updates import Revision, UpdatePolicy, check_updatable

@@ -18,7 +18,14 @@ from elldelta.core.promises import Close, Shown, Verdict, certify
 from elldelta.core.updates import missed_witnesses
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerChain, LedgerSnapshot, counted_line
-from elldelta.ledger.lines import LedgerEntry, UpdateLine, counts_of, line_bytes, listed_misses
+from elldelta.ledger.lines import (
+    LedgerEntry,
+    UpdateLine,
+    counts_of,
+    line_bytes,
+    listed_misses,
+    new_nonce,
+)
 from elldelta.release import verify_published
 
 if TYPE_CHECKING:
@@ -62,8 +69,8 @@ def admit(
     *,
     owner: str,
     content_digest: str,
+    nonce: str,
     revision: Revision | None = None,
-    nonce: str | None = None,
 ) -> Admission:
     """Decides whether a release is admitted (Theorems F, G, H and I); changes nothing.
 
@@ -72,9 +79,9 @@ def admit(
         verdict: What the release shows, as far as the ledger knows, and which promises it keeps.
         owner: The name under which the owner publishes.
         content_digest: The digest of the release's content.
+        nonce: Random, see `new_nonce`.
         revision: What has changed since the owner's last release, for a table that is published again and
             again; None for a release that stands by itself.
-        nonce: Random, for a line of which others see only the hash until the release is published.
 
     Raises:
         RefusedError: The owner has published before, or a promise would be broken.
@@ -243,6 +250,7 @@ class ReadLedger:
             verdict,
             owner=owner,
             content_digest=content_digest,
+            nonce=new_nonce(),
             revision=revision,
         )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.promises import Promise
+    from elldelta.core.updates import Update
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +66,86 @@ class LedgerSnapshot:
 
 
 @dataclass(frozen=True, eq=False)
+class LedgerTotals:
+    """What the releases of a ledger miss together, and their smallest shares: a reduce over the lines.
+
+    Attributes:
+        header: The first line.
+        misses: For every promise of values what whole tables miss.
+        smallest: For every promise of closeness the smallest shares.
+        updates: Of tables that were published again, the number of each line, its owner, and what its groups
+            miss.
+        n_releases: How many releases were joined.
+    """
+
+    header: LedgerHeader
+    misses: tuple[Missed, ...]
+    smallest: tuple[SmallestShares, ...]
+    updates: tuple[tuple[int, str, Update], ...] = ()
+    n_releases: int = 0
+
+    @classmethod
+    def none(cls, header: LedgerHeader) -> LedgerTotals:
+        """Before the first release."""
+        ranges = None if header.ranges is None else np.array(header.ranges, dtype=np.int64)
+        sizes = (
+            [stop - start for start, stop in (promise.values for promise in kind)]
+            for kind in (header.values, header.closeness)
+        )
+        of_values, of_shares = sizes
+        return cls(
+            header,
+            tuple(Missed.nothing((header.n_classes, size), ranges) for size in of_values),
+            tuple(SmallestShares.none(header.n_classes, size) for size in of_shares),
+        )
+
+    def joined(self, entry: LedgerEntry) -> LedgerTotals:
+        """With one more release; in which order they are joined does not matter."""
+        header, updates = self.header, self.updates
+        missed = missed_table(entry.misses, header)
+        if entry.update is not None and entry.update.updates is not None:
+            updates = (*updates, (entry.sequence, entry.owner, entry.update.missed(header)))
+        smallest = self.smallest
+        if smallest:
+            shown = entry.shown(header)
+            smallest = tuple(
+                one.joined(shown.counts[:, slice(*promise.values)], shown.grouping)
+                for one, promise in zip(smallest, header.closeness, strict=True)
+            )
+        return replace(
+            self,
+            misses=tuple(
+                one.joined(missed[:, slice(*promise.values)])
+                for one, promise in zip(self.misses, header.values, strict=True)
+            ),
+            smallest=smallest,
+            updates=updates,
+            n_releases=self.n_releases + 1,
+        )
+
+    @cached_property
+    def missed(self) -> tuple[Missed, ...]:
+        """For every promise of values what tables miss, and what has changed in those published again."""
+        found = []
+        for one, promise in zip(self.misses, self.header.values, strict=True):
+            for _, owner, update in sorted(self.updates, key=lambda item: item[0]):
+                one = one.with_update(owner, update.of(slice(*promise.values)))  # noqa: PLW2901
+            found.append(one)
+        return tuple(found)
+
+    def state(self, promises: Sequence[Promise]) -> LedgerState:
+        """What is left of the promises of a plan that the header describes."""
+        return LedgerState.of(promises, self.missed, self.smallest, self.n_releases)
+
+
+@dataclass(frozen=True, eq=False)
 class LedgerChain:
     """The intact lines of a ledger.
 
     Attributes:
         header: The first line.
         entries: All releases, in order, also those that were taken back.
-        voided: Sequence numbers of releases that were taken back because they were never visible.
+        voided: Sequence numbers of releases that were taken back, on the word of their owners.
         head: The hash of the last line.
         n_lines: How many lines there are; the next one has this sequence number.
         n_bytes: Where they end in the file.
@@ -79,7 +153,6 @@ class LedgerChain:
         tail: What follows in the file: a line that is not complete, or has been damaged.
         is_pending: Whether a commit was interrupted; the next release completes or undoes it.
         sealed: Lines of releases that were not published when the ledger was handed out.
-        on_word: Those of `voided` that were taken back on the word of their owner.
     """
 
     header: LedgerHeader
@@ -92,7 +165,6 @@ class LedgerChain:
     tail: bytes
     is_pending: bool = False
     sealed: tuple[SealedLine, ...] = ()
-    on_word: frozenset[int] = frozenset()
 
     @property
     def active(self) -> tuple[LedgerEntry, ...]:
@@ -150,8 +222,8 @@ class LedgerChain:
                 f"Sealed, because they are not published yet: {counted(self.n_sealed, 'release')}. What they "
                 "miss, and that they fit, is the word of whoever keeps the ledger."
             )
-        if self.on_word:
-            named = ", ".join(map(str, sorted(self.on_word)))
+        if self.voided:
+            named = ", ".join(map(str, sorted(self.voided)))
             conditions.append(
                 f"Taken back on the word of the owners, who say that they were never published: {named}. If "
                 "one of these was published, nothing is promised about it together with the others."
@@ -211,38 +283,9 @@ class LedgerChain:
         }
 
     @cached_property
-    def missed(self) -> tuple[Missed, ...]:
-        """What the releases miss together, for every promise of values: a reduce over the lines."""
-        header = self.header
-        ranges = None if header.ranges is None else np.array(header.ranges, dtype=np.int64)
-        places = [slice(*promise.values) for promise in header.values]
-        state = [Missed.nothing((header.n_classes, values.stop - values.start), ranges) for values in places]
-        for entry in self.active:
-            missed, update = missed_table(entry.misses, header), None
-            if entry.update is not None and entry.update.updates is not None:
-                update = entry.update.missed(header)
-            for number, values in enumerate(places):
-                state[number] = state[number].joined(missed[:, values])
-                if update is not None:
-                    state[number] = state[number].with_update(entry.owner, update.of(values))
-        return tuple(state)
-
-    @cached_property
-    def smallest(self) -> tuple[SmallestShares, ...]:
-        """The smallest shares that the releases show, for every promise of closeness.
-
-        A copy with sealed lines may promise more than there is, and admits nothing.
-        """
-        header = self.header
-        places = [slice(*promise.values) for promise in header.closeness]
-        state = [SmallestShares.none(header.n_classes, values.stop - values.start) for values in places]
-        for entry in self.active if places else ():
-            shown = entry.shown(header)
-            state = [
-                smallest.joined(shown.counts[:, values], shown.grouping)
-                for smallest, values in zip(state, places, strict=True)
-            ]
-        return tuple(state)
+    def totals(self) -> LedgerTotals:
+        """What the releases that are shown miss together."""
+        return reduce(LedgerTotals.joined, self.active, LedgerTotals.none(self.header))
 
     @cached_property
     def rooms(self) -> tuple[NDArray[np.int64], ...]:
@@ -252,7 +295,7 @@ class LedgerChain:
         """
         return tuple(
             np.array(promise.n_witnesses, dtype=np.int64) - missed.n_lost - promise.ell
-            for promise, missed in zip(self.header.values, self.missed, strict=True)
+            for promise, missed in zip(self.header.values, self.totals.missed, strict=True)
         )
 
     @property
@@ -264,8 +307,15 @@ class LedgerChain:
         return np.min(self.rooms, axis=0) if self.rooms else None
 
     def state(self, promises: Sequence[Promise]) -> LedgerState:
-        """What is left of the promises of a plan that the header describes."""
-        return LedgerState.of(promises, self.missed, self.smallest, self.n_releases)
+        """What is left of the promises of a plan that the header describes.
+
+        Releases whose lines are sealed count with the most that the plan lets them miss.
+        """
+        state = self.totals.state(promises)
+        sealed = [line for line in self.sealed if line.sequence not in self.voided]
+        if not sealed:
+            return state
+        return state.beside_unseen(len(sealed), with_updates=any(line.is_update for line in sealed))
 
     def snapshot(self, state: LedgerState, owner: str, content_digest: str) -> LedgerSnapshot:
         """What deciding about a release of an owner must know."""
@@ -313,6 +363,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     entries: list[LedgerEntry] = []
     sealed: list[SealedLine] = []
     voids: list[VoidLine] = []
+    releases: set[int] = set()
     head = str(first["hash"])
     n_bytes = len(lines[0])
     n_lines = 1
@@ -325,9 +376,11 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
                 raise ParameterError("A line of a ledger has the wrong number.")
             if isinstance(line, LedgerEntry):
                 entries.append(line)
+                releases.add(number)
             elif isinstance(line, SealedLine):
                 sealed.append(line)
-            elif line.voids in {*(one.sequence for one in entries), *(one.sequence for one in sealed)}:
+                releases.add(number)
+            elif line.voids in releases:
                 voids.append(line)
             else:
                 raise ParameterError("A line takes back what is no release.")
@@ -345,7 +398,6 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
         entries=tuple(entries),
         voided=frozenset(line.voids for line in voids),
         sealed=tuple(sealed),
-        on_word=frozenset(line.voids for line in voids if line.on_word),
         head=head,
         n_lines=n_lines,
         n_bytes=n_bytes,
@@ -363,20 +415,27 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     return chain
 
 
-def parse_line(line: bytes, header: LedgerHeader, source: str) -> tuple[str, LedgerEntry | None]:
-    """The hash of one line, and its release unless it takes one back; nothing else of the chain is read.
+def parse_line(
+    line: bytes, header: LedgerHeader, source: str, previous: str | None = None
+) -> LedgerEntry | SealedLine | VoidLine:
+    """One line; nothing else of the chain is read.
+
+    Args:
+        line: The line, with its newline.
+        header: The first line.
+        source: Words for the ledger.
+        previous: The hash of the line before it; None believes what the line says.
 
     Raises:
-        FileError: The line is not intact.
+        FileError: The line is not intact, or does not follow the one before it.
     """
     content = line.removesuffix(b"\n")
     document = json_object(content) or {}
     try:
-        made = _read(content, document.get("previous"), header)
+        return _read(content, previous or document.get("previous"), header)
     except MALFORMED:
         number = document.get("sequence")
         raise damaged(source, number + 1 if isinstance(number, int) else 0) from None
-    return made.hash, made if isinstance(made, LedgerEntry) else None
 
 
 def damaged(source: str, line: int) -> FileError:

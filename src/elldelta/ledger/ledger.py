@@ -39,7 +39,7 @@ from elldelta.ledger.chain import (
     other_plan,
     parse_chain,
 )
-from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes
+from elldelta.ledger.lines import LedgerEntry, LedgerHeader
 from elldelta.ledger.pending import Pending, pending_path
 
 if TYPE_CHECKING:
@@ -146,8 +146,7 @@ class OpenLedger(ReadLedger):
             The line; its hash is worth keeping beside the release.
 
         Raises:
-            FileError: A file cannot be brought to its place; nothing was published, and if the line was
-                written already, another line takes it back.
+            FileError: A file cannot be brought to its place; nothing was published, and the line is gone.
         """
         if self._descriptor < 0:
             raise InternalError("The ledger is closed.")
@@ -190,9 +189,7 @@ class OpenLedger(ReadLedger):
                 remedy="Make room for them, then open the ledger again: that completes the release.",
             )
         if admission.is_new:
-            void = VoidLine(self.chain.n_lines, admission.entry.sequence, on_word=False)
-            self._append(line_bytes(void.to_dict(), self.chain.head)[0])
-            self._load()
+            self._cut(pending.n_bytes)  # whoever reads has waited for the lock, so nobody has seen the line
         pending.remove()
         return error
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import secrets
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -242,8 +244,8 @@ class LedgerEntry:
             first base class, then the records of every value; in rising order.
         update: If its owner will publish the table again: which line it updates, what became of the people in
             between, and the digest of the owner's state. None for a release that stands by itself.
-        nonce: Random, where others see only the hash until the release is published: nobody can guess what it
-            says and compare hashes. None in a ledger that everybody sees.
+        nonce: Random: whoever sees only the hash, or one of a later line, cannot guess what the line says and
+            compare hashes.
     """
 
     sequence: int
@@ -254,10 +256,10 @@ class LedgerEntry:
     misses: Misses
     certified: bool
     software: str
+    nonce: str
     hash: str = ""
     counts: Misses | None = None
     update: UpdateLine | None = None
-    nonce: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain JSON values, without hashes."""
@@ -266,8 +268,9 @@ class LedgerEntry:
 
     def check(self, header: LedgerHeader) -> None:
         """Refuses what cannot be a line of a ledger with this header: lines come from servers, too."""
-        texts = (self.owner, self.content_digest, self.software, self.nonce or "")
-        if not all(text.isprintable() for text in texts):  # nothing may steer a terminal
+        texts = (self.owner, self.content_digest, self.software)
+        # Nothing may steer a terminal.
+        if not all(text.isprintable() for text in texts) or not re.fullmatch("[0-9a-f]{64}", self.nonce):
             raise ParameterError("An entry of a ledger is malformed.")
         grouping_from_merged(self.merged, header.n_classes)
         _check_below(self.suppressed, header.n_classes)
@@ -300,18 +303,16 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class VoidLine:
-    """Takes back a release that was never visible.
+    """Takes back a release of which its owner says that it was never visible.
 
     Attributes:
         sequence: The number of its line.
         voids: The number of the line that it takes back.
-        on_word: Whether only the owner says that it was never visible.
         hash: The hash of the line.
     """
 
     sequence: int
     voids: int
-    on_word: bool
     hash: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -322,7 +323,7 @@ class VoidLine:
 
 @dataclass(frozen=True)
 class SealedLine:
-    """A line that is not shown, because its release is not published yet: others see its hash and no more.
+    """A line that is not shown, because its release is not published yet: others see its hash, little more.
 
     The hash is a commitment: the line holds a random nonce. It keeps its place, so the chain holds, and the
     line can be compared with the hash once it is shown.
@@ -330,10 +331,19 @@ class SealedLine:
     Attributes:
         sequence: Its number.
         hash: Its hash.
+        is_update: Whether it updates a table that its owner publishes again and again: there is no limit to
+            what those who came and went show too little of, but what the ledger has left.
     """
 
     sequence: int
     hash: str
+    is_update: bool
+
+    @classmethod
+    def of(cls, line: Mapping[str, Any]) -> SealedLine:
+        """The line of a release, sealed."""
+        update = line["update"]
+        return cls(line["sequence"], line["hash"], update is not None and update["updates"] is not None)
 
     def to_bytes(self, previous: str | None) -> bytes:
         """The line as it stands in a copy, with its newline."""
@@ -344,9 +354,7 @@ def sealed_lines(lines: Iterable[bytes], hidden: Collection[int]) -> list[bytes]
     """The lines of a ledger after the first one, those of some releases sealed."""
     documents = [(line, json.loads(line)) for line in lines]
     return [
-        SealedLine(one["sequence"], one["hash"]).to_bytes(one["previous"])
-        if one["sequence"] in hidden
-        else line
+        SealedLine.of(one).to_bytes(one["previous"]) if one["sequence"] in hidden else line
         for line, one in documents
     ]
 
@@ -428,6 +436,11 @@ def missed_table(misses: Misses, header: LedgerHeader) -> NDArray[np.bool_]:
     return table
 
 
+def new_nonce() -> str:
+    """What makes the hash of a line a commitment."""
+    return secrets.token_hex(32)
+
+
 def counts_of(shown: Shown) -> Misses:
     """What a release shows, in the one way in which a line says it."""
     firsts = [int(members[0]) for members in shown.grouping]
@@ -449,8 +462,9 @@ def read_sealed(line: bytes, document: Mapping[str, Any], previous: str | None) 
     Raises:
         ParameterError: It is not.
     """
-    made = SealedLine(document["sequence"], document["hash"])
-    if type(made.sequence) is not int or not is_digest(made.hash) or made.to_bytes(previous) != line + b"\n":
+    made = SealedLine(document["sequence"], document["hash"], document["is_update"])
+    types = (type(made.sequence), type(made.is_update))
+    if types != (int, bool) or not is_digest(made.hash) or made.to_bytes(previous) != line + b"\n":
         raise ParameterError("A sealed line of a ledger is not intact.")
     return made
 

@@ -207,8 +207,8 @@ class TestSealedLedger:
         assert len(sealed.sealed) == 1
         assert sealed.entries == ()
         assert (sealed.head, sealed.n_releases) == (whole.head, whole.n_releases)
-        assert any(missed.union.any() for missed in whole.missed)
-        assert not any(missed.union.any() for missed in sealed.missed)
+        assert any(missed.union.any() for missed in whole.totals.missed)
+        assert not any(missed.union.any() for missed in sealed.totals.missed)
         [condition] = sealed.conditions
         assert "not published yet" in condition
 
@@ -254,7 +254,7 @@ class TestSealedLedger:
         before = json.loads(self.export(served).splitlines()[1])
         say(served, "published")
         after = json.loads(self.export(served).splitlines()[1])
-        assert before.keys() == {"kind", "sequence", "hash", "previous"}
+        assert before.keys() == {"kind", "sequence", "hash", "previous", "is_update"}
         assert (before["hash"], before["previous"]) == (after["hash"], after["previous"])
         assert after["owner"] == "owner"
         assert len(after["nonce"]) == 64
@@ -271,8 +271,8 @@ class TestTakingBack:
         for who in ("agency", "spy", "owner"):
             content = served.get(who, f"/plans/{plan.digest}/ledger").content
             chain = parse_chain(content, "The ledger")
-            assert (chain.n_releases, chain.on_word) == (0, {1})
-            assert not any(missed.union.any() for missed in chain.missed)
+            assert (chain.n_releases, chain.voided) == (0, {1})
+            assert not any(missed.union.any() for missed in chain.totals.missed)
             [condition] = chain.conditions
             assert "word" in condition
             assert "1" in condition

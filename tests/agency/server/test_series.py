@@ -28,15 +28,20 @@ def served(service, owners):
 
 
 def send(service, owners, name, *, status=201):
+    """Registers a table; that of the other owner is published, or everything would have to wait for it."""
     registration = owners.fork if name == "fork" else owners.sent[name]
-    return service.ask(
-        "b" if name == "b0" else "a",
+    who = "b" if name == "b0" else "a"
+    told = service.ask(
+        who,
         "POST",
         f"/plans/{owners.plan.digest}/releases",
         status=status,
         content=registration.to_bytes(),
         headers={"Content-Type": "application/json"},
     ).json()
+    if who == "b":
+        service.publish(who, owners.plan, registration.content_digest)
+    return told
 
 
 def see(service, who, path):
@@ -58,7 +63,7 @@ def test_a_series_is_admitted_line_by_line(served, owners):
     assert send(served, owners, "a3")["sequence"] == 5
     exported = served.get("agency", f"/plans/{owners.plan.digest}/ledger").content
     assert exported.splitlines()[1:] != []
-    assert len(parse_chain(exported, "It").missed[0].series.updates["a"]) == 3
+    assert len(parse_chain(exported, "It").totals.missed[0].series.updates["a"]) == 3
     hidden = parse_chain(served.get("b", f"/plans/{owners.plan.digest}/ledger").content, "It")
     assert (len(hidden.sealed), len(hidden.active)) == (4, 1)
 
@@ -110,7 +115,8 @@ def test_pages_show_what_waits(served, owners):
     told = served.get("a", f"{plan}/releases", params={"owner": "a"}).json()["entries"]
     assert [item["updates"] for item in told] == [None, 1, 3]
     assert told[2]["update"]["classes_withheld"] == 1
-    assert served.get("client", f"{plan}/releases").json()["entries"] == []
+    [seen] = served.get("client", f"{plan}/releases").json()["entries"]
+    assert seen["owner"] == "b"
     series = see(served, "agency", f"{plan}/series/a")
     assert "Planned classes withheld 1" in series
     assert "updates line 3" in see(served, "agency", f"{plan}/ledger")

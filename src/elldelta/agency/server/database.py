@@ -81,12 +81,15 @@ class Database:
         self._timeout = timeout
         self._before_commit = before_commit
         self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
+        self._reading_engine = self.engine
+        if not self.is_sqlite:  # there a statement would see what others have committed since the one before
+            self._reading_engine = self.engine.execution_options(isolation_level="REPEATABLE READ")
         self._writing_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_WRITE)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
-        """A transaction that only reads; on SQLite it sees one state of the database throughout."""
-        with _translated(), Session(self.engine, expire_on_commit=False) as session, session.begin():
+        """A transaction that only reads, and sees one state of the database throughout."""
+        with _translated(), Session(self._reading_engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextlib.contextmanager

@@ -70,6 +70,16 @@ class ConflictError(HttpError):
     status = 409
 
 
+class TooManyError(HttpError):
+    """The caller has tried this too often."""
+
+    status = 429
+
+    def __init__(self, problem: str, *, found: str, remedy: str, retry_after: int) -> None:
+        super().__init__(problem, found=found, remedy=remedy)
+        self.retry_after = retry_after
+
+
 class TooLargeError(HttpError):
     """A body is larger than it may be."""
 

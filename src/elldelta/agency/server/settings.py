@@ -41,7 +41,9 @@ class Limits(BaseSettings):
         session_hours: How long a login lasts.
         token_days: The longest time that an API token may be valid.
         signature_days: How long the signature of a plan may be used; None for ever.
-        refusals_kept: The most refusals that are kept of one owner about one population.
+        refusals_daily: How many registrations of one owner under one plan may be refused or taken back within
+            24 hours.
+        refusals_kept: The most refusals, older than that, that are kept of one owner about one population.
         page_size: The most entries that one answer lists.
     """
 
@@ -59,6 +61,7 @@ class Limits(BaseSettings):
     session_hours: PositiveFloat = 8.0
     token_days: PositiveInt = 366
     signature_days: PositiveInt | None = None
+    refusals_daily: PositiveInt = 20
     refusals_kept: PositiveInt = 200
     page_size: PositiveInt = 500
 

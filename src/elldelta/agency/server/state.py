@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from elldelta.files import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from elldelta.agency.admission import KnownLedger
     from elldelta.agency.server.settings import Limits, Settings
     from elldelta.agency.server.tables import Role
 
@@ -69,6 +70,7 @@ class Agency:
         key: What it signs plans and receipts with.
         public_keys: The public part of its key, and those that it signed with before.
         clock: The moment, in UTC; an argument, so that tests need not wait.
+        ledgers: What this process has read of the ledgers of plans, see `follow_ledger`.
     """
 
     settings: Settings
@@ -76,6 +78,7 @@ class Agency:
     key: PrivateKey
     public_keys: TrustedKeys
     clock: Callable[[], dt.datetime]
+    ledgers: dict[str, KnownLedger] = field(default_factory=dict)
 
     @classmethod
     def open(cls, settings: Settings, *, clock: Callable[[], dt.datetime] = utc_now) -> Agency:

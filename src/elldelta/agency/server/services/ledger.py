@@ -18,12 +18,14 @@ import numpy as np
 from sqlalchemy import exists, func, select, true
 
 from elldelta.agency.admission import (
+    KnownLedger,
     LedgerDamagedError,
     Registered,
     check_subtraction,
     ledger_chain,
     ledger_export,
     subtracted,
+    taken,
 )
 from elldelta.agency.linking import PlanReleases
 from elldelta.agency.server.errors import ConflictError, required
@@ -41,7 +43,7 @@ from elldelta.audit.shares import ClosenessLimit
 from elldelta.core.distribution import frozen
 from elldelta.errors import RefusedError
 from elldelta.files import digest, json_object
-from elldelta.ledger import VoidLine, line_bytes, sealed_lines
+from elldelta.ledger import SealedLine, VoidLine, line_bytes, sealed_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +58,9 @@ if TYPE_CHECKING:
     from elldelta.ledger import LedgerChain
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
+
+MOST_LEDGERS = 64
+"""Of so many plans a process keeps what it has read of their ledgers."""
 
 SEE_ALL = frozenset({AGENCY, AUDITOR})
 
@@ -141,7 +146,11 @@ def show_ledger(agency: Agency, caller: Caller, plan_digest: str) -> LedgerChain
     """
     plan = load_plan(agency, plan_digest)
     lines, hidden = _stored_lines(agency, caller, plan_digest)
-    whole = ledger_chain(plan, lines)
+    try:
+        whole = ledger_chain(plan, lines)
+    except LedgerDamagedError:  # read again, before anybody is told to restore it
+        lines, hidden = _stored_lines(agency, caller, plan_digest)
+        whole = ledger_chain(plan, lines)
     return ledger_chain(plan, sealed_lines(lines, hidden)) if hidden else whole
 
 
@@ -170,7 +179,7 @@ def list_lines(agency: Agency, caller: Caller, plan_digest: str, cursor: Cursor)
         damaged = {"kind": "damaged", "sequence": row.sequence, "owner": "", "hash": "", "previous": ""}
         line = json_object(row.line)
         if line is not None and row.sequence in hidden:
-            line = {"kind": "sealed", **{name: line[name] for name in ("sequence", "hash", "previous")}}
+            line = json_object(SealedLine.of(line).to_bytes(line["previous"]))
         return line or damaged
 
     chosen = select(LedgerLine.line, LedgerLine.sequence).where(LedgerLine.plan_digest == plan_digest)
@@ -270,10 +279,50 @@ def load_chain(session: Session, plan: Plan) -> LedgerChain:
     return ledger_chain(plan, session.scalars(_LINES.where(LedgerLine.plan_digest == plan.digest)).all())
 
 
+def follow_ledger(session: Session, agency: Agency, plan: Plan) -> KnownLedger:
+    """The ledger of a plan, of which only new lines are read; the population must be locked.
+
+    Raises:
+        LedgerDamagedError: A line is not what it was; then all lines were read again.
+    """
+    known = agency.ledgers.pop(plan.digest, None)
+    try:
+        if known is None:
+            raise LedgerDamagedError("Nothing is known yet.")
+        _read_on(session, plan, known)
+    except LedgerDamagedError:
+        known = KnownLedger(plan)
+        _read_on(session, plan, known)
+    while len(agency.ledgers) >= MOST_LEDGERS:
+        agency.ledgers.pop(next(iter(agency.ledgers)), None)
+    agency.ledgers[plan.digest] = known
+    return known
+
+
+def _read_on(session: Session, plan: Plan, known: KnownLedger) -> None:
+    """Reads what is new in a ledger."""
+    chosen = select(LedgerLine.line, LedgerLine.hash).where(
+        LedgerLine.plan_digest == plan.digest, LedgerLine.sequence >= known.n_lines - 1
+    )
+    rows = session.execute(chosen.order_by(LedgerLine.sequence)).all()
+    n_read = min(1, known.n_lines - 1)
+    if n_read and (not rows or rows[0].hash != known.head):
+        raise LedgerDamagedError("The last line that was read is not there any more.")
+    known.read(row.line for row in rows[n_read:])
+    published = select(Publication.sequence).where(
+        Publication.plan_digest == plan.digest,
+        Publication.sequence.in_(known.waiting),
+        Publication.state == "published",
+    )
+    known.publish(session.scalars(published).all())
+
+
 def load_released(
-    session: Session, agency: Agency, plan: Plan, population_id: int
-) -> tuple[PlanReleases, ...]:
+    session: Session, agency: Agency, caller: Caller, plan: Plan, population_id: int
+) -> tuple[tuple[PlanReleases, ...], int]:
     """What every plan for a population has released, this one first; nothing if no other plan has a line.
+
+    And how many releases of others are not published; as long as there are any, nobody can use the rest.
 
     Raises:
         LedgerDamagedError: A line, or a release, is not what it was.
@@ -285,13 +334,35 @@ def load_released(
         .distinct()
         .order_by(LedgerLine.plan_digest)
     ).all()
-    plans = [plan, *(load_plan(agency, other) for other in others)] if others else []
-    return tuple(
+    if not others:
+        return (), 0
+    waiting = (
+        select(func.count())
+        .select_from(RegistrationRow)
+        .join(PlanRow, PlanRow.digest == RegistrationRow.plan_digest)
+        .where(PlanRow.population_id == population_id, ~is_visible(caller), ~has_state("voided"))
+    )
+    n_waiting = session.scalar(waiting) or 0
+    plans = [] if n_waiting else [plan, *(load_plan(agency, other) for other in others)]
+    released = (
         PlanReleases.of(
             each, [load_registered(session, each, line.sequence) for line in load_chain(session, each).active]
         )
         for each in plans
     )
+    return tuple(released), n_waiting
+
+
+def is_taken(session: Session, caller: Caller, population_id: int, content_digest: str) -> bool:
+    """Whether another owner has published this content, under any plan for these people."""
+    chosen = select(RegistrationRow.sequence).join(PlanRow, PlanRow.digest == RegistrationRow.plan_digest)
+    chosen = chosen.where(
+        PlanRow.population_id == population_id,
+        RegistrationRow.content_digest == content_digest,
+        RegistrationRow.party_id != caller.id,
+        has_state("published"),
+    )
+    return session.execute(chosen.limit(1)).first() is not None
 
 
 def lock_population(session: Session, population_id: int) -> None:
@@ -327,7 +398,8 @@ def report_state(
                 view = SubtractionView(status=subtraction.status, words=subtraction.words)
                 found = found.model_copy(update={"subtraction": view})
     with agency.database.writing() as session:
-        lock_population(session, find_plan(session, plan_digest).population_id)
+        population_id = find_plan(session, plan_digest).population_id
+        lock_population(session, population_id)
         lock_plan(session, plan_digest)
         found_row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
         row = required(found_row, "release")
@@ -343,6 +415,9 @@ def report_state(
                 else "Nothing can be done; it counts for ever.",
             )
         if state == "published":
+            if is_taken(session, caller, population_id, content_digest):
+                refusal = taken()
+                raise ConflictError(refusal.problem, found=refusal.found, remedy=refusal.remedy)
             _compared(session, agency, row, compared)
         else:
             _check_last(session, row)
@@ -434,7 +509,7 @@ def _take_back(session: Session, agency: Agency, row: RegistrationRow) -> None:
     ).one()
     before = json.loads(last)
     number = before["sequence"] + 1
-    void = VoidLine(number, row.sequence, on_word=True)
+    void = VoidLine(number, row.sequence)
     line, line_hash = line_bytes(void.to_dict(), before["hash"])
     session.add(
         LedgerLine(

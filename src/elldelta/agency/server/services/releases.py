@@ -11,7 +11,6 @@ A release is known by its content: whoever sends it again is told its line again
 from __future__ import annotations
 
 import datetime as dt
-import secrets
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +20,13 @@ from sqlalchemy import delete, func, select
 from elldelta.agency.admission import AdmissionContext, check_registration, grouping_digest
 from elldelta.agency.receipt import sign_admission
 from elldelta.agency.registration import Registration, changes_of, validate_registration
-from elldelta.agency.server.errors import ConflictError, required
+from elldelta.agency.server.errors import ConflictError, TooManyError, required
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.services.ledger import (
+    follow_ledger,
     has_state,
+    is_taken,
     is_visible,
-    load_chain,
     load_registered,
     load_released,
     lock_population,
@@ -34,11 +34,13 @@ from elldelta.agency.server.services.ledger import (
     registered_by,
 )
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan, require_issued
-from elldelta.agency.server.tables import OWNER, LedgerLine, Refusal
+from elldelta.agency.server.tables import OWNER, LedgerLine, Publication, Refusal
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
+from elldelta.agency.server.trail import skip_audit
 from elldelta.agency.views import Admitted, ReleaseView, View
 from elldelta.errors import RefusedError
+from elldelta.ledger import new_nonce
 from elldelta.release.content import diversities_by_column
 
 if TYPE_CHECKING:
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
     from elldelta.errors import ElldeltaError
     from elldelta.ledger import LedgerEntry
     from elldelta.plan.plan import Plan
+
+
+DAY = dt.timedelta(days=1)
 
 
 class RefusalView(View):
@@ -76,9 +81,12 @@ def register_release(agency: Agency, caller: Caller, plan_digest: str, content: 
         InputError: The registration is malformed or is not what it says; nothing is kept of it.
         RefusedError: It is not admitted; the refusal is kept.
         ConflictError: The plan does not count any more, or the owner has taken the release back.
+        TooManyError: Too many of the owner's were refused or taken back; nothing is looked at or kept.
     """
     plan = load_plan(agency, plan_digest)
     registration = Registration.from_bytes(content)
+    with agency.database.reading() as session:
+        _check_quota(session, agency, caller, registration)
     examined: ValidatedRelease | RefusedError
     try:
         examined = validate_registration(plan, registration, owner=caller.name)
@@ -87,6 +95,7 @@ def register_release(agency: Agency, caller: Caller, plan_digest: str, content: 
     with agency.database.writing() as session:
         population = find_plan(session, plan_digest).population
         lock_population(session, population.id)
+        _check_quota(session, agency, caller, registration)
         refusal: ElldeltaError
         try:
             entry, is_new = _decided(session, agency, caller, plan, registration, examined)
@@ -186,6 +195,39 @@ def _own_row(
     return row
 
 
+def _check_quota(session: Session, agency: Agency, caller: Caller, registration: Registration) -> None:
+    """Refuses to look at one more release of an owner who has tried many, but for what it has registered.
+
+    What an owner can add to ledger, trail and database by trying has a limit, too.
+    """
+    plan_digest, since = registration.plan_digest, agency.clock() - DAY
+    if session.scalars(registered_by(caller, plan_digest, registration.content_digest)).first() is not None:
+        return
+    refused = select(Refusal.refused_at).where(
+        Refusal.plan_digest == plan_digest, Refusal.party_id == caller.id, Refusal.refused_at > since
+    )
+    voided = (
+        select(Publication.stated_at)
+        .join(RegistrationRow, RegistrationRow.sequence == Publication.sequence)
+        .where(
+            Publication.plan_digest == plan_digest,
+            RegistrationRow.plan_digest == plan_digest,
+            RegistrationRow.party_id == caller.id,
+            Publication.state == "voided",
+            Publication.stated_at > since,
+        )
+    )
+    times = [*session.scalars(refused), *session.scalars(voided)]
+    if len(times) >= agency.limits.refusals_daily:
+        raise TooManyError(
+            "Too many of your registrations under this plan were refused or taken back.",
+            found=f"{len(times)} within 24 hours, and nobody may have more.",
+            remedy="Try again later. 'elldelta verify' and a copy of the agency's ledger tell on your own "
+            "machine whether a release will be admitted.",
+            retry_after=max(1, int((min(times) - since).total_seconds())),
+        )
+
+
 def _decided(
     session: Session,
     agency: Agency,
@@ -206,10 +248,11 @@ def _decided(
     if isinstance(examined, RefusedError):
         raise examined
     context = _admission_context(session, agency, caller, plan, row.population_id, examined)
-    nonce = secrets.token_hex(32)
-    admission = check_registration(examined, context, owner=caller.name, nonce=nonce)
+    admission = check_registration(examined, context, owner=caller.name, nonce=new_nonce())
     if admission.is_new:
         _add(session, agency, caller, plan, admission.entry, admission.line, examined)
+    else:
+        skip_audit()
     return admission.entry, admission.is_new
 
 
@@ -234,6 +277,8 @@ def _admission_context(
         rows = session.execute(here.where(which).order_by(RegistrationRow.sequence)).all()
         return [load_registered(session, load_plan(agency, other), number) for other, number in rows]
 
+    released, n_waiting = load_released(session, agency, caller, plan, population_id)
+    ledger = follow_ledger(session, agency, plan)
     newest = select(func.max(RegistrationRow.sequence)).where(is_own, is_here).scalar_subquery()
     is_other = RegistrationRow.grouping != grouping_digest(examined.merged)
     known = found(is_own & is_here & is_same)
@@ -242,10 +287,13 @@ def _admission_context(
         series.append(load_registered(session, plan, before))
     return AdmissionContext(
         plan=plan,
-        chain=load_chain(session, plan),
-        released=load_released(session, agency, plan, population_id),
-        known=known[0].entry if known else None,
-        is_taken=session.execute(here.where(is_same & ~is_mine).limit(1)).first() is not None,
+        ledger=ledger.seen_by(
+            caller.name, known[0].entry if known else None, series[0].entry if series else None
+        ),
+        is_living=ledger.is_living,
+        released=released,
+        n_waiting=n_waiting,
+        is_taken=is_taken(session, caller, population_id, examined.content_digest),
         comparable=(
             *found(is_own & ~is_here),
             *found(is_here & ~is_mine & is_other & has_state("published")),
@@ -262,7 +310,7 @@ def _keep_refusal(
     population_id: int,
     error: ElldeltaError,
 ) -> None:
-    """Keeps the newest refusals of an owner about a population; nobody pushes out those of others."""
+    """Keeps the refusals of a day, and the newest ones, of an owner about a population."""
     session.add(
         Refusal(
             plan_digest=registration.plan_digest,
@@ -281,7 +329,7 @@ def _keep_refusal(
     if oldest_kept is not None:
         session.execute(
             delete(Refusal)
-            .where(is_own, Refusal.id < oldest_kept)
+            .where(is_own, Refusal.id < oldest_kept, Refusal.refused_at <= agency.clock() - DAY)
             .execution_options(synchronize_session=False)
         )
 
