@@ -78,7 +78,7 @@ class TestAdmission:
         before = agency.lines(PLAN)
         with pytest.raises(RefusedError, match="Together with the releases in the ledger") as refusal:
             agency.register(PLAN, make_registration(PLAN, full(PLAN, (2, 4))), "E")
-        assert refusal.value.found == "Too few values of 'disease'."
+        assert refusal.value.found == "Too few of the values of 'disease' that the plan counts on."
         assert refusal.value.remedy
         assert agency.lines(PLAN) == before
         agency.register(PLAN, make_registration(PLAN, full(PLAN, (1, 4))), "E")

@@ -88,8 +88,9 @@ def make_again(folder):
     """Makes everything in the folder that comes out the same every time; it has the agency's key."""
     for name, text in tables():
         (folder / name).write_text(text + "\n", encoding="utf-8")
-    numbers = itertools.count(1)
-    nonces = mock.patch("elldelta.ledger.admission.new_nonce", lambda: f"{next(numbers):064x}")
+    nonces = mock.patch(
+        "elldelta.ledger.admission.new_nonce", side_effect=(f"{number:064x}" for number in itertools.count(1))
+    )
     with contextlib.chdir(folder), nonces:  # the one thing in these files that is random
         for command in COMMANDS.split("\n"):
             if command:

@@ -76,7 +76,7 @@ class TestAdmission:
         before = path.read_bytes()
         with pytest.raises(RefusedError, match="break what the plan promises") as refusal:
             publish(path, without((0, 2)), owner="D", number=4)
-        assert refusal.value.found == "Too few values of 'sensitive'."
+        assert refusal.value.found == "Too few of the values of 'sensitive' that the plan counts on."
         assert refusal.value.remedy
         assert path.read_bytes() == before
         publish(path, without((1, 4)), owner="D", number=4)
