@@ -213,12 +213,15 @@ class BoxTree:
             found: NDArray[np.intp] = self._painted[tuple(points.T)]
             return found
         node_of = np.zeros(points.shape[0], dtype=np.int64)
-        rows = np.arange(points.shape[0])
+        rows, nodes, ends = np.arange(points.shape[0]), node_of, np.ravel(points)
         while rows.size:
-            rows = rows[self.attributes[node_of[rows]] >= 0]
-            nodes = node_of[rows]
-            is_below = points[rows, self.attributes[nodes]] <= self.places[nodes]
-            node_of[rows] = np.where(is_below, nodes + 1, self._uppers[nodes])
+            attributes = self.attributes.take(nodes)
+            is_cut = attributes >= 0
+            if not is_cut.all():
+                rows, nodes, attributes = rows[is_cut], nodes[is_cut], attributes[is_cut]
+            is_below = ends.take(rows * points.shape[1] + attributes) <= self.places.take(nodes)
+            nodes = np.where(is_below, nodes + 1, self._uppers.take(nodes))
+            node_of[rows] = nodes
         return self.leaf_ranges[0][node_of].astype(np.intp)
 
     @cached_property

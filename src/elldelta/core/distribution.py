@@ -361,7 +361,7 @@ def sum_by_group(table: MassTable, group_of: NDArray[np.intp], n_groups: int) ->
     if isinstance(table, SparseRows):
         return _sparse_sums(table, group_of, n_groups)
     if n_groups == len(table) and np.array_equal(group_of, np.arange(n_groups)):
-        return table.copy()  # every row is a group of its own
+        return table.copy() if table.flags.writeable else table  # every row is a group of its own
     sums = np.zeros((n_groups, table.shape[1]), dtype=table.dtype)
     if table.size >= LARGE_TABLE:
         from elldelta.core.kernels import sum_rows

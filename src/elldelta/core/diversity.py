@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_whole
+from elldelta.core.distribution import frozen
 from elldelta.errors import DistributionError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def as_count_table(counts: ArrayLike) -> NDArray[np.int64]:
-    """Returns a classes x values table of non-negative whole numbers, or raises."""
+    """Returns a read-only classes x values table of non-negative whole numbers, or raises."""
     try:
         table: NDArray[Any] = np.asarray(counts)
     except ValueError:
@@ -26,12 +27,13 @@ def as_count_table(counts: ArrayLike) -> NDArray[np.int64]:
             "A count table needs at least one class and one sensitive value.",
             found=f"Its shape is {table.shape}.",
         )
-    if table.dtype.kind not in "iu" or (table < 0).any():
+    if table.dtype.kind not in "iu" or table.min() < 0:
         raise DistributionError(
             "A count table must hold whole numbers, none of them negative.",
             found=f"Numbers of type {table.dtype}, {int((table < 0).sum())} of them negative.",
         )
-    return table.astype(np.int64)
+    found: NDArray[np.int64] = frozen(table, np.int64, copy=True)
+    return found
 
 
 def n_groups_left(left: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
@@ -42,7 +44,8 @@ def n_groups_left(left: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> 
         groups: The group of every value; None: every value is one.
     """
     if groups is None:
-        counted: NDArray[np.int64] = left.sum(axis=-1, dtype=np.int64)
+        packed = np.bitwise_count(np.packbits(left, axis=-1))
+        counted: NDArray[np.int64] = packed.sum(axis=-1, dtype=np.int64)
         return counted
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))

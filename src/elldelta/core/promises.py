@@ -71,7 +71,7 @@ class Shown:
         n_groups = self.grouping.n_classes
         if self.left_out is None:
             object.__setattr__(self, "left_out", np.zeros(n_groups, np.bool_))
-        object.__setattr__(self, "counts", frozen(as_count_table(self.counts), np.int64))
+        object.__setattr__(self, "counts", as_count_table(self.counts))
         object.__setattr__(self, "left_out", frozen(self.left_out, np.bool_, copy=True))
         if self.counts.shape[0] != n_groups or self.left_out.shape != (n_groups,):
             raise ParameterError(
@@ -100,6 +100,8 @@ class Shown:
             )
         counts = sum_by_class(records, grouping)
         shown = cls(counts, grouping, left_out)  # type: ignore[arg-type]
+        if not shown.left_out.any():
+            return shown
         return cls(np.where(shown.left_out[:, np.newaxis], 0, counts), grouping, shown.left_out)
 
     def column(self, values: slice, n_classes: int) -> NDArray[np.int64]:

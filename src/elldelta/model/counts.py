@@ -260,11 +260,14 @@ class Counts:
         self, cells: NDArray[np.int64], class_of: NDArray[np.int64], n_classes: int
     ) -> NDArray[np.int64]:
         n_values = self.schema.n_values
-        # Combinations that are left out have a row of their own at the end, which is cut off.
-        first = np.where(class_of < 0, n_classes, class_of) * n_values
-        table = np.zeros((n_classes + 1) * n_values, dtype=np.int64)
-        np.add.at(table, first[self.rows] + self.values, cells)
-        return table.reshape(n_classes + 1, n_values)[:n_classes]
+        table = np.zeros((n_classes, n_values), dtype=np.int64)
+        classes, values = class_of[self.rows], self.values
+        if class_of.min(initial=0) < 0:
+            is_in_one = classes >= 0
+            classes, values, cells = classes[is_in_one], values[is_in_one], cells[is_in_one]
+        np.add.at(table.reshape(-1), classes * n_values + values, cells)
+        table.setflags(write=False)
+        return table
 
     @cached_property
     def distribution(self) -> JointDistribution:

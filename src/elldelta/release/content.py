@@ -191,20 +191,26 @@ def content_digest(
     json_of = {text: _json(text) for text in {text for texts in labels for text in texts}}
     class_texts = [f"[{','.join(map(json_of.__getitem__, labels[place]))}," for place in class_order]
     value_texts = [f"{_json(values[place])}," for place in value_order]
-    return digest_of_parts(
-        _cells(class_texts, value_texts, counts[np.ix_(class_order, value_order)], at_once)
-    )
+    found = np.flatnonzero(counts)
+    rows, columns = np.divmod(found, len(values))
+    places = np.argsort(class_order)[rows] * len(values) + np.argsort(value_order)[columns]
+    order = np.argsort(places)
+    n = np.ravel(counts)[found[order]]
+    return digest_of_parts(_cells(class_texts, value_texts, places[order], n, at_once))
 
 
 def _cells(
-    class_texts: list[str], value_texts: list[str], counts: NDArray[np.int64], at_once: int
+    class_texts: list[str],
+    value_texts: list[str],
+    places: NDArray[np.int64],
+    n: NDArray[np.int64],
+    at_once: int,
 ) -> Iterator[bytes | memoryview]:
     """The bytes of the list of all cells with a record, joined by the thousand and not one by one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    rows, columns = np.nonzero(counts)
-    n = counts[rows, columns]
+    rows, columns = np.divmod(places, len(value_texts))
     first, second = (pa.array(texts, pa.large_string()) for texts in (class_texts, value_texts))
     yield b"["
     for start in range(0, n.size, at_once):
