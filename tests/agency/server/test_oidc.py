@@ -153,6 +153,7 @@ def test_somebody_whom_nobody_here_knows_is_not_let_in(service, other):
         {"aud": "another"},
         {"aud": "another", "azp": "elldelta"},
         {"aud": ["elldelta", "another"], "azp": "another"},
+        {"aud": ["elldelta", "another"]},  # whose it is, is not said
         {"nonce": "another"},
         {"nonce": None},
         {"exp": 1_000_000_000},
