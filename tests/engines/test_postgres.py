@@ -485,8 +485,8 @@ def test_a_release_in_a_table_is_verified_in_the_database(engine, run_sql):
     plan = ed.plan(ed.estimate(table, schema), ell=2, releases=1, records=1500)
     made = ed.release(table, plan)
     run_sql("CREATE TABLE r (a text, s text)")
-    for row in made.table.to_pylist():
-        run_sql(f"INSERT INTO r VALUES ('{row['a']}', '{row['s']}')")
+    rows = ", ".join(f"('{row['a']}', '{row['s']}')" for row in made.table.to_pylist())
+    run_sql(f"INSERT INTO r VALUES {rows}")
     stored = ed.Release(TableName("r"), made.manifest)
     found = ed.verify(stored, plan, engine=engine)
     assert found.records == 2000
