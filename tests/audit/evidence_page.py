@@ -1,5 +1,6 @@
 """The page of evidence as words, and the truth about releases by brute force from their rows."""
 
+import functools
 from fractions import Fraction
 from html.parser import HTMLParser
 
@@ -80,20 +81,21 @@ class Truth:
             path: read_manifest(manifest_path(path)) for path in names if manifest_path(path).exists()
         }
         self.columns = list(plan.schema.sensitive_names)
-        self.column = self.columns[0]
+        self.on(self.columns[0])
         self.alone = len(names) == 1
 
     def on(self, column):
         """The same, with the further sentences about one of several sensitive columns."""
         self.column = column
+        self.values = self.plan.schema.for_column(self.columns.index(column)).sensitive.value_labels
+
+    @property
+    def plain(self):
+        return self._plain(self.column)
 
     @property
     def column_plan(self):
         return self.plan.columns[self.columns.index(self.column)]
-
-    @property
-    def values(self):
-        return self.plan.schema.for_column(self.columns.index(self.column)).sensitive.value_labels
 
     def classes(self, path):
         """Per label the values of its records."""
@@ -102,8 +104,8 @@ class Truth:
             found.setdefault(row["age"], []).append(row[self.column])
         return found
 
-    @property
-    def plain(self):
+    @functools.cache  # noqa: B019 (it lives as long as its test)
+    def _plain(self, column):
         """Per release: the class of every age, and counts by class and value; a last one for no class."""
         found = []
         for path in self.files:
@@ -164,6 +166,10 @@ class Truth:
 
     def led(self, by):
         """The largest number and the largest gain with what was before, by shares or by Bayes' rule."""
+        return self._led(by, self.column)
+
+    @functools.cache  # noqa: B019 (it lives as long as its test)
+    def _led(self, by, column):
         plain, found = self.plain, []
         for age in range(AGES):
             reference = self.reference(age)

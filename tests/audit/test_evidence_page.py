@@ -13,7 +13,13 @@ from tests.audit.evidence_page import Page, Truth, ages_of
 from tests.audit.evidence_rules import check_words, is_pair, rounded
 from tests.switch import quick_or_all
 
-from elldelta.audit import evidence_page
+from elldelta.audit import evidence, evidence_page
+
+
+@pytest.fixture(autouse=True)
+def no_pdf(monkeypatch):
+    """The same sections are printed; `test_evidence` looks at that."""
+    monkeypatch.setattr(evidence, "as_pdf", lambda *_, **__: b"")
 
 
 def number(text):
