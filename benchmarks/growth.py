@@ -1,4 +1,4 @@
-"""How the time of planning and linking grows with combinations, sensitive values and releases.
+"""How the time of planning, certifying, admitting and linking grows with what there is.
 
 An exponent of 1 means twice the time for twice the size. It is fitted by least squares to the logarithms of
 times and sizes. Exponents may exceed 1 a little: what is 1 in theory has caches and sorting in practice.
@@ -12,12 +12,16 @@ from benchmarks._fit import grown
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.boxes import boxes
+from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition, greedy
+from elldelta.core.promises import Shown, Values, certify
 
 ELL, RELEASES, BUDGET = 10, 2, 0.02
 N_VALUES = (10, 30, 100, 300, 1000)
 N_RELEASES = (2, 3, 5, 7, 10)
+N_CLASSES = (1_000, 3_000, 10_000, 30_000, 100_000)
+N_REGISTRATIONS = (10, 30, 100, 300)
 MIDDLE, N_LINKED = 3_000, 100_000
 """Combinations, while values or releases grow; and for linking, which is fast."""
 AXES = (30, 10)
@@ -30,6 +34,8 @@ def run(size):
     yield from grown("sensitive values", N_VALUES, lambda n: planners(MIDDLE, n, RELEASES), 1.35)
     yield from grown("releases", N_RELEASES, lambda n: planners(MIDDLE, 50, n), 1.35)
     yield from grown("releases", N_RELEASES, linking, 2.35)
+    yield from grown("classes", N_CLASSES, certifying, 1.35)
+    yield from grown("registrations", N_REGISTRATIONS, admitting, 1.35)
 
 
 def planners(n_combinations, n_values, releases):
@@ -55,6 +61,33 @@ def linking(n_releases):
             ReleasedCounts.from_table(rng.poisson(1.0, (N_LINKED, 50)), Partition(np.cumsum(starts)))
         )
     return {"link": lambda: link(tables)}
+
+
+def certifying(n_classes, n_values=50):
+    """The certificate of one release, from its counts."""
+    promise, shown = published(n_classes, n_values)
+    return {"certify": lambda: certify([promise], shown)}
+
+
+def admitting(n_registrations, n_classes=MIDDLE, n_values=50):
+    """A ledger that admits so many releases, one after the other."""
+    promise, shown = published(n_classes, n_values)
+
+    def admit_all():
+        state = LedgerState.empty([promise])
+        for _ in range(n_registrations):
+            assert state.admits(shown)
+            state = state.admit(shown)
+
+    return {"admit all": admit_all}
+
+
+def published(n_classes, n_values):
+    """A promise about classes with all values as witnesses, and a release that misses a few of them."""
+    counts = np.random.default_rng(n_classes).poisson(6.0, (n_classes, n_values))
+    allowances = np.full(n_classes, (n_values - ELL) // RELEASES)
+    promise = Values(np.ones(counts.shape, dtype=np.bool_), allowances, ELL, RELEASES)
+    return promise, Shown.of(counts)
 
 
 def random_model(n_combinations, n_values, seed=1):
