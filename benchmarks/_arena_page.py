@@ -125,8 +125,13 @@ Under certificates and under a ledger nobody was below ℓ in any of
             for name in _measured(item):
                 mine, theirs, difference, half = item[name]
                 if difference + half < (-NOTHING if name == "loss" else 0.0):
-                    key = item["rival"], item["ours"], KINDS[item["kind"]], MEASURES[name]
-                    pair = f"{_written(name, theirs)} / {_written(name, mine)}"
+                    key = (
+                        item["rival"],
+                        item["ours"].removeprefix("elldelta, "),
+                        KINDS[item["kind"]],
+                        MEASURES[name],
+                    )
+                    pair = f"{_written(name, theirs)}/{_written(name, mine)}"
                     found.setdefault(key, []).append(f"{item['table']} {pair}")
         yield f"""
 Every comparison that a rival wins by more than chance: the interval of the mean difference lies on its side.
@@ -135,8 +140,13 @@ equal promise loss and the error of range queries are compared, at equal loss wh
 whose finest setting loses more than {SAME:g} times what we lose is not compared at equal loss. *As it turned
 out* is the rival's best setting, chosen with hindsight, under which nobody was below ℓ in any draw.
 """
-        rows = [(*key, "; ".join(tables)) for key, tables in sorted(found.items())]
-        yield table(("Rival", "against", "at", "measure", "table: rival / ours"), rows)
+        for rival in sorted({key[0] for key in found}):
+            lines = [
+                f"- {', '.join(key[1:])}: {'; '.join(tables)}"
+                for key, tables in sorted(found.items())
+                if key[0] == rival
+            ]
+            yield "\n".join((f"{rival}, theirs/ours against ours:\n", *lines))
 
     def tables(self):
         rows = [
@@ -294,9 +304,9 @@ The attacker knows the plan and the rule by which the smallest owner chose its c
 tables that would show the same counts are drawn for every published class, and each is weighed by how likely
 the rule makes the release under it, to guess somebody's value (minimality) or from which smaller class a
 record comes (downcoding). *Fixed classes* are the default. *Moving* classes go up the plan's tree, with
-decoys or, to show what they are for, without. *Merging by search* is what the software did before.
+decoys.
 """
-        known = [row for row in self.known if "merged" in row]
+        known = [row for row in self.known if "merged" in row and row.get("method") in SHOWN]
         columns = [
             ("Table", lambda row: row["table"]),
             ("classes", lambda row: row.get("method", "merging by search")),
@@ -306,9 +316,8 @@ decoys or, to show what they are for, without. *Merging by search* is what the s
                 "explanations ruled out",
                 lambda row: share(row["impossible"][0]) if "impossible" in row else "",
             ),
-            ("odds change by", lambda row: "no limit" if row.get("odds") is None else f"{row['odds']:.3g}"),
+            ("odds change by", lambda row: "∞" if row.get("odds") is None else f"{row['odds']:.3g}"),
             ("fewest values left", lambda row: row["fewest"]),
-            ("value guessed", lambda row: _points(row["value_gain"])),
             ("chance of a value rises", lambda row: _points(row["belief_gain"])),
             ("smaller class guessed", lambda row: _points(row["class_gain"])),
         ]
@@ -319,16 +328,15 @@ decoys or, to show what they are for, without. *Merging by search* is what the s
 mean over records."""
         yield f"""{ruled_out if any("impossible" in row for row in known) else ""}
 *Odds change by* is the largest factor by which one explanation of a class becomes likelier than another:
-[Theorem K](theory/moving.md) limits it where classes move, and without decoys nothing does. The last three
-columns are what knowing the rule adds, in points of 100: how often the likeliest value is right, by how much
-the chance of one value rises at most, as a mean over people, and how often the smaller class is right.
+[Theorem K](theory/moving.md) limits it where classes move. The last two
+columns are what knowing the rule adds, in points of 100: by how much the chance of one value rises at most,
+as a mean over people, and how often the smaller class is right.
 """
 
     def again(self):
         return """
 ```
 make bench ARGS=arena                     # this page's numbers
-make bench ARGS="arena --drift 0.3"       # another drift
 make performance                          # this page, from what was found
 ```
 
@@ -338,12 +346,14 @@ after a run.
 """
 
 
+SHOWN = ("fixed classes", "moving, with decoys")
+"""The rules that plans allow."""
 MEASURES = {
     "loss": "loss",
     "below": "below ℓ",
     "one": "one value",
     "best": "best guess",
-    "queries": "error of range queries",
+    "queries": "range queries",
     "subtracted": "subtracted",
 }
 COMPARED = {
@@ -354,10 +364,10 @@ COMPARED = {
     "less": ("below", "one", "best", "subtracted"),
 }
 KINDS = {
-    "promise": "the same certain promise",
-    "unharmed": "nobody below ℓ, as it turned out",
-    "single": "ℓ values in each release",
-    "loss": "the same loss",
+    "promise": "same promise",
+    "unharmed": "as it turned out",
+    "single": "each release",
+    "loss": "same loss",
     "less": "less loss",
 }
 
@@ -386,11 +396,11 @@ def _written(name, value):
 
 
 def _pm(pair):
-    return "" if not pair else f"{pair[0]:.3f} ± {pair[1]:.3f}"
+    return "" if not pair else f"{pair[0]:.3f}±{pair[1]:.3f}"
 
 
 def _points(pair):
-    return f"{100 * pair[0]:+.1f} ± {100 * pair[1]:.1f}"
+    return f"{100 * pair[0]:+.1f}±{100 * pair[1]:.1f}"
 
 
 def _range(values, written=lambda value: f"{value:.1f}"):

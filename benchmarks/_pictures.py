@@ -93,7 +93,7 @@ def _growth(snapshot):
     if not rows:
         return None
     quantities = list(dict.fromkeys(row["quantity"] for row in rows))
-    figure, axes = plt.subplots(2, 2, figsize=(10, 9))
+    figure, axes = plt.subplots(3, 2, figsize=(10, 13))
     for axis, quantity in zip(axes.flat, quantities, strict=False):
         own = [row for row in rows if row["quantity"] == quantity]
         for row in own:
