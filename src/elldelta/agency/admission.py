@@ -199,8 +199,8 @@ class KnownLedger:
     ) -> LedgerSnapshot:
         """The ledger as an owner may see it, and two lines of its own."""
         others = [entry for entry in self._waiting.values() if entry.owner != owner]
-        own = (entry for entry in self._waiting.values() if entry.owner == owner)
-        state = reduce(LedgerTotals.joined, own, self._published).state(self._plan.promises)
+        of_owner = (entry for entry in self._waiting.values() if entry.owner == owner)
+        state = reduce(LedgerTotals.joined, of_owner, self._published).state(self._plan.promises)
         if others:
             is_update = any(one.update is not None and one.update.updates is not None for one in others)
             state = state.beside_unseen(len(others), with_updates=is_update)

@@ -96,8 +96,8 @@ class Witnesses:
     def same_sets(self, other: Witnesses) -> bool:
         """Whether every class has the same witnesses here and there, in any order."""
         return np.array_equal(self.counts, other.counts) and all(
-            np.array_equal(own, others)
-            for own, others in zip(self._sorted_keys(), other._sorted_keys(), strict=True)
+            np.array_equal(here, there)
+            for here, there in zip(self._sorted_keys(), other._sorted_keys(), strict=True)
         )
 
     def _sorted_keys(self) -> Iterator[NDArray[np.int64]]:

@@ -329,8 +329,8 @@ def trimmed(expression: str) -> str:
 
 def _is_one_of(expression: str, texts: Sequence[str]) -> str:
     """The test whether a text is one of some, composed or not: not every engine can compose it."""
-    spelt = [unicodedata.normalize(form, spelling(each)) for each in texts for form in ("NFC", "NFD")]
-    return f"{trimmed(expression)} IN ({', '.join(map(text, dict.fromkeys(spelt)))})"
+    spellings = [unicodedata.normalize(form, spelling(each)) for each in texts for form in ("NFC", "NFD")]
+    return f"{trimmed(expression)} IN ({', '.join(map(text, dict.fromkeys(spellings)))})"
 
 
 def real(expression: str, kind: ValueKind) -> str:

@@ -419,10 +419,10 @@ class Planner:
             seen=self.seen,
             past=self.model.noise,
         )
-        told = [
+        rounded = [
             replace(column, failure_upper=told_failure(made, index)) for index, column in enumerate(columns)
         ]
-        return replace(made, columns=tuple(told), promise="", conditions=())
+        return replace(made, columns=tuple(rounded), promise="", conditions=())
 
     def _paper_classes(self, n_records: int) -> Partition:
         """The finest runs that the paper's mechanism can promise with N records.

@@ -72,7 +72,7 @@ def count_release(
 ) -> ReleaseCounts:
     """Counts a release by (labels, sensitive value), in one spelling; the file is read once."""
     labels, classes, [(value_of, values)], n = different_rows(
-        table, quasi_identifiers, [sensitive], progress, spelt=True
+        table, quasi_identifiers, [sensitive], progress, normalized=True
     )
     counts = np.zeros((len(labels), len(values)), dtype=np.int64)
     np.add.at(counts, (classes, value_of), n)
@@ -89,7 +89,7 @@ def different_rows(
     sensitive: Sequence[str],
     progress: Progress | None,
     *,
-    spelt: bool = False,
+    normalized: bool = False,
 ) -> tuple[tuple[tuple[str | None, ...], ...], NDArray[np.int64], list[Coded], NDArray[np.int64]]:
     """The labels of classes; of every different row its class, its coded values, and how often it occurs."""
     import pyarrow as pa
@@ -97,7 +97,7 @@ def different_rows(
     names = (*quasi_identifiers, *sensitive)
     cells = pa.Table.from_batches(table.count_texts(names, progress))
     columns = [cells.column(place).combine_chunks() for place in range(len(names))]
-    coded = [_coded(as_spelled(column) if spelt else column) for column in columns]
+    coded = [_coded(as_spelled(column) if normalized else column) for column in columns]
     n = cells.column(len(names)).to_numpy().astype(np.int64)
     table.check_read(int(n.sum()))
     known, values = coded[: len(quasi_identifiers)], coded[len(quasi_identifiers) :]

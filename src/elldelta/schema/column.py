@@ -209,9 +209,9 @@ def column_to_dict(column: Column) -> dict[str, Any]:
 
 def _tokens(tokens: Any, name: str) -> tuple[str, ...]:  # noqa: ANN401 (whatever a file says)
     if isinstance(tokens, list | tuple) and all(isinstance(token, str) for token in tokens):
-        spelt = tuple(map(spelling, tokens))
-        if len(set(spelt)) == len(spelt) and not any("\0" in token for token in spelt):
-            return spelt
+        normalized = tuple(map(spelling, tokens))
+        if len(set(normalized)) == len(normalized) and not any("\0" in token for token in normalized):
+            return normalized
     raise SchemaError(
         f"What stands for a missing value of column {name!r} must be a list of texts.",
         found="Some entries are no texts, or occur twice.",

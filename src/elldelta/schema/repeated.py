@@ -52,10 +52,10 @@ def repeated_people(table: Table, used: Sequence[str]) -> Iterator[Note]:
         if column.name not in persons and column.kind not in {"boolean", "other"}
     ][:_MOST_COMPARED]
     chances = {name: _agreement(table, name) for name in compared} if persons else {}
-    told = [name for name, chance in chances.items() if 0 < chance <= _BY_CHANCE]
-    for person in persons if told else ():
-        row = Profiler(table, person, ()).one_row(sql.constant_columns(table.relation, person, told))
-        n_constant = sum((row[f"c{place}"] or 0) >= _KEPT * row["n"] for place in range(len(told)))
+    informative = [name for name, chance in chances.items() if 0 < chance <= _BY_CHANCE]
+    for person in persons if informative else ():
+        row = Profiler(table, person, ()).one_row(sql.constant_columns(table.relation, person, informative))
+        n_constant = sum((row[f"c{place}"] or 0) >= _KEPT * row["n"] for place in range(len(informative)))
         if row["n"] >= _FEWEST_REPEATED and n_constant >= _FEWEST_CONSTANT:
             n, n_distinct = sizes[person]
             yield Note(
