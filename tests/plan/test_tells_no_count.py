@@ -1,4 +1,4 @@
-"""Nothing in a plan tells an exact count of past records.
+"""Nothing in a plan tells one of two past counts between the same steps from the other.
 
 Two pasts that differ in a count, between the same safe steps, have the same plan, byte for byte, wherever it
 has the same classes and names the same values. So none of its numbers, and nothing that is computed from all

@@ -215,7 +215,7 @@ def exact_distance(
 
 
 def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArray[np.int64]:
-    """References from past records that tell no number of past records, R x |S|.
+    """References from past records, rounded, R x |S|.
 
     Nothing but multiples of `STEP` is looked at, rounded down. What this takes from a class, and at least as
     many records as `smoothing` says, comes back spread like all records. Then shares are rounded to parts, of

@@ -69,7 +69,7 @@ class Closeness:
 
     @classmethod
     def of(cls, limit: float, to: ClosenessTo, classes: JointDistribution) -> Closeness:
-        """References and masses from the past records of classes, rounded so that they tell no number.
+        """References and masses from the past records of classes, rounded.
 
         Args:
             limit: T.

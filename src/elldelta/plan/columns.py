@@ -45,7 +45,8 @@ class ColumnPlan:
     Attributes:
         ell: Sensitive values left for everybody who is in all linked releases.
         failure_upper: Bound on the probability that linking t releases leaves somebody below ell; in a
-            certified plan, that one of t releases, or of those of all owners, with N records each is refused.
+            certified plan, that one of t releases, or of those of all owners, with N records each is refused
+            for its values or sizes of classes. Closeness, whose chances are only estimated, is not in it.
         p: What ell cells of every class of a paper plan reach.
         witnesses: Per class, the values that the proof counts, most probable first.
         past_counts: How often each of them occurs in the past records of its class, so that promises can be

@@ -144,7 +144,10 @@ class Plan(Displayed):
 
     @property
     def failure_upper(self) -> float:
-        """Bound on the probability that the promise of any column does not hold, or a release is refused."""
+        """Bound on the probability that the promise of any column does not hold, or a release is refused.
+
+        Not for closeness: that chance is estimated, at most delta per release.
+        """
         return min(self.n_planned * self.delta, sum(column.failure_upper for column in self.columns))
 
     @property

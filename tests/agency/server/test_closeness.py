@@ -7,6 +7,7 @@ import pytest
 from tests.agency.registrations import make_plan
 from tests.agency.server.service import WISH
 from tests.agency.server.test_protocol import fetched, records_of, register
+from tests.agency.server.visitor import Page
 
 from elldelta.ledger.ledger import verify_ledger
 from elldelta.plan.wish import Wish
@@ -24,7 +25,13 @@ def test_a_request_for_closeness_alone_goes_the_whole_way(service, tmp_path):
     preview = service.post("agency", f"/requests/{number}/preview", status=202).json()["id"]
     service.work()
     seen = service.get("agency", f"/jobs/{preview}").json()
-    assert "40 percentage points" in seen["result"]["plan"]["promise"]
+    promise = seen["result"]["plan"]["promise"]
+    assert "40 percentage points" in promise
+    headers = {"Authorization": f"Bearer {service.tokens['agency']}"}
+    words = Page(service.send("GET", f"/requests/{number}", headers=headers).text).words
+    assert promise in words
+    assert words.count("chance of at most 0.") == promise.count("chance of at most 0.") == 1
+    assert "one in a million" not in words, "how often it passes is estimated, and the promise says so"
     job = service.post("agency", f"/requests/{number}/plan", status=202).json()["id"]
     service.work()
     digest = service.get("agency", f"/jobs/{job}").json()["result"]["plan"]

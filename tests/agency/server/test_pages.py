@@ -11,7 +11,7 @@ from tests.agency.server.real_server import DATABASES, lasting_service
 from tests.agency.server.service import POPULATION, model_file
 from tests.agency.server.visitor import HOST, Page, Visitor, visitor
 
-from elldelta.agency.server.routes.rendering import chance, local_path
+from elldelta.agency.server.routes.rendering import local_path
 from elldelta.agency.server.services.parties import create_token
 from elldelta.agency.server.services.plans import load_plan, report_progress
 from elldelta.agency.server.tables import ROLES
@@ -524,11 +524,3 @@ def test_a_page_that_goes_wrong_says_nothing_about_how(pages, monkeypatch):
     answer = pages.visitors["owner"].send("GET", "/plans")
     assert answer.status_code == 500
     assert "canary" not in answer.text
-
-
-@pytest.mark.parametrize("bound", [0.3, 0.0294056, 1e-3, 9.99e-4, 3.1e-5, 1.01e-6, 1e-6, 2e-12, 0.0])
-def test_a_chance_is_told_for_people_and_never_smaller_than_its_bound(bound):
-    words = chance(bound)
-    found = re.fullmatch(r"one in (a million|[0-9,]+)|(0\.[0-9]+)", words)
-    told = float(found[2]) if found[2] else 1 / float(found[1].replace("a million", "1e6").replace(",", ""))
-    assert bound <= told <= max(1.02 * bound, 1e-6)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import math
 import re
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -36,7 +35,6 @@ from elldelta.agency.server.guard import allow_anybody
 from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError, counted
 from elldelta.pages.charts import as_svg
 from elldelta.pages.page import environment_of
-from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
 
 FORM_ERRORS = (InputError, RefusedError)
 """What goes wrong because of what somebody sent: told beside the form. Bugs of ours have their own page."""
-
-ONE_IN_A_MILLION = 1e-6
 
 FOR_EVER = "public, max-age=31536000, immutable"
 """A changed file has another name, so a browser need not ask again."""
@@ -279,7 +275,6 @@ def _assets() -> dict[str, tuple[str, bytes]]:
 def _environment() -> Environment:
     environment = environment_of("elldelta.agency.server")
     environment.filters |= {
-        "chance": chance,
         "counted": counted,
         "small": lambda value: f"{value:.3g}",
         "moment": _moment,
@@ -288,13 +283,6 @@ def _environment() -> Environment:
     }
     environment.globals["asset"] = lambda name: f"/static/{_assets()[name][0]}"
     return environment
-
-
-def chance(bound: float) -> str:
-    """An upper bound on a chance, for people; what is told is never smaller than the bound."""
-    if bound <= ONE_IN_A_MILLION:
-        return "one in a million"
-    return rounded_up(bound) if bound >= 1e-3 else f"one in {math.floor(1 / bound):,}"
 
 
 def _moment(moment: dt.datetime) -> str:
