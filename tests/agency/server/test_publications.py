@@ -4,6 +4,7 @@ import contextlib
 import datetime as dt
 import json
 import re
+import shutil
 
 import pytest
 from tests.agency.registrations import full, make_plan
@@ -215,11 +216,12 @@ class TestSealedLedger:
     def test_nothing_that_others_get_depends_on_what_is_sealed(self, tmp_path):
         """Two agencies that differ in one release which is not published: the same answers but for hashes."""
         seen = []
+        prepare(Settings(folder=tmp_path / "0"))
+        shutil.copytree(tmp_path / "0", tmp_path / "1")  # with the secret that rounds the frontier
         for place, counts in enumerate(
             (secret_counts(make_plan(releases=3)), full(make_plan(releases=3), n=9))
         ):
             own = Settings(folder=tmp_path / str(place))
-            prepare(own)
             with Service(own, Stopped()) as service:
                 service.add_model()
                 service.work()
