@@ -154,7 +154,7 @@ class Server:
 
 def spelt(method, path, token=None, body=b""):
     """A request as bytes."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: agency", f"Content-Length: {len(body)}"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"]
     if token is not None:
         lines.append(f"Authorization: Bearer {token}")
     if body:

@@ -37,7 +37,7 @@ class RawConnection:
         self._socket.sendall(content)
 
     def head(self, method, path, **headers):
-        lines = [f"{method} {path} HTTP/1.1", "Host: agency.test"]
+        lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         self.send(("\r\n".join(lines) + "\r\n\r\n").encode())
 

@@ -54,7 +54,7 @@ class Service:
         self._runner = asyncio.Runner()
         self._runner.__enter__()
         transport = httpx.ASGITransport(self.app, client=("192.0.2.7", 1234))
-        self._client = httpx.AsyncClient(transport=transport, base_url="http://agency.test")
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
         self.tokens = {}
         for role in ROLES:
             self.add(role, role)

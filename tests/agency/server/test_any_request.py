@@ -54,7 +54,7 @@ def filled(make_service):
 def send(service, case, role):
     """Sends what was made up, as somebody."""
     headers = {} if role is None else {"Authorization": f"Bearer {service.tokens[role]}"}
-    options = case.as_transport_kwargs(base_url="http://agency.test", headers=headers)
+    options = case.as_transport_kwargs(base_url="http://127.0.0.1", headers=headers)
     parts = {name: options[name] for name in ("headers", "params", "json", "cookies") if options.get(name)}
     if options.get("data") is not None:
         parts["content" if isinstance(options["data"], str | bytes) else "data"] = options["data"]

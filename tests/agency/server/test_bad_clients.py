@@ -27,7 +27,7 @@ from elldelta.plan.plan import Plan
 from elldelta.plan.signature import verified_signature
 
 JSON = {"Content-Type": "application/json"}
-OWN = {"Origin": "http://agency.test"}
+OWN = {"Origin": "http://127.0.0.1"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded", **OWN}
 
 
@@ -303,13 +303,13 @@ def test_slow_clients_do_not_hold_up_others(service):
 def test_heads_that_are_too_large_or_broken_end_their_connection_only(service):
     with listening(service.app) as address:
         for head in (
-            b"GET /health HTTP/1.1\r\nHost: a\r\nX-Large: " + b"x" * 200_000 + b"\r\n\r\n",
-            b"GET /health HTTP/1.1\r\nHost: a\r\n" + b"X-Many: 1\r\n" * 20_000 + b"\r\n",
-            b"GET /" + b"x" * 200_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
-            b"GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-            b"GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-            b"GET /health HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
-            b"POST /health HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+            b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Large: " + b"x" * 200_000 + b"\r\n\r\n",
+            b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"X-Many: 1\r\n" * 20_000 + b"\r\n",
+            b"GET /" + b"x" * 200_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+            b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+            b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
+            b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX: a\0b\r\n\r\n",
+            b"POST /health HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
             b"\r\n\r\n\r\nnonsense\r\n\r\n",
         ):
@@ -322,6 +322,45 @@ def test_heads_that_are_too_large_or_broken_end_their_connection_only(service):
         with contextlib.closing(RawConnection(address)) as connection:
             connection.head("GET", "/health")
             assert connection.answer() == (200, {"status": "ok"})
+
+
+def test_another_name_that_leads_here_is_not_served(service):
+    """DNS rebinding: a page of another site asks this service under its own name, as if it were its own."""
+    asked = {"Authorization": f"Bearer {service.tokens['agency']}"}
+    names = (
+        "evil.test",
+        "evil.test:8000",
+        "127.0.0.1.evil.test",
+        "localhost.evil.test",
+        "a@127.0.0.1",
+        "[::1",
+        "",
+    )
+    for path in ("/api/v1/me", "/health", "/sign-in", "/static/base.css"):
+        for name in names:
+            answer = service.send("GET", path, headers={**asked, "Host": name})
+            assert answer.status_code == 421, (path, name)
+            assert is_error_of_ours(answer)
+    form = {"Host": "evil.test", "Origin": "http://evil.test"}
+    assert service.send("POST", "/sign-in", data={"token": "x"}, headers=form).status_code == 421
+    for name in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "127.8.8.8", "[::1]:8000"):
+        assert service.send("GET", "/api/v1/me", headers={**asked, "Host": name}).status_code == 200, name
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_request_with_two_lengths_is_refused_and_nothing_after_it_is_read(service, order):
+    lengths = ["Content-Length: 6", "Transfer-Encoding: chunked"][::order]
+    head = ["POST /sign-in HTTP/1.1", "Host: 127.0.0.1", "Origin: http://127.0.0.1", *lengths, "", ""]
+    hidden = "0\r\n\r\nGET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with listening(service.app) as address, socket.create_connection(address, timeout=60) as connection:
+        connection.sendall(("\r\n".join(head) + hidden).encode())
+        received = b""
+        with contextlib.suppress(ConnectionError):
+            while part := connection.recv(65536):
+                received += part
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert b"in two ways" in received
+    assert received.count(b"HTTP/1.1 ") == 1
 
 
 def test_how_long_a_refusal_takes_tells_nothing(service):

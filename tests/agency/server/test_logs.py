@@ -50,7 +50,7 @@ def test_nothing_that_was_sent_is_in_the_log(service, log):
     canary = "canary" + secrets.token_hex(8)
     log_in(service.agency, service.tokens["client"], address="a")
     for token in (canary, f"elldelta_0123456789ab_{canary}"):
-        form = {"data": {"token": token, "wanted": canary}, "headers": {"Origin": "http://agency.test"}}
+        form = {"data": {"token": token, "wanted": canary}, "headers": {"Origin": "http://127.0.0.1"}}
         assert service.send("POST", "/sign-in", **form).status_code == 401
     plan = service.issue(make_plan())
     service.post("agency", "/parties", {"name": canary, "role": "owner"}, status=201)

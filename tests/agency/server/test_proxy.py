@@ -109,7 +109,7 @@ def behind(tmp_path_factory, request):
     """The service as it is started behind a proxy, and nginx in front of it."""
     folder = tmp_path_factory.mktemp("proxy")
     with own_settings("sqlite", request, folder) as settings:
-        server = RealServer(settings, folder / "log", more=["--behind-proxy"])
+        server = RealServer(settings, folder / "log", more=["--behind-proxy=https://agency.example"])
         with server, Proxy(folder, httpx.URL(server.url).port) as proxy:
             proxy.service = server
             proxy.token = server.add("owner", "owner")

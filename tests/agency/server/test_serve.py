@@ -221,6 +221,26 @@ def test_on_an_address_that_others_reach_it_needs_a_proxy(run, tmp_path, host):
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.parametrize(
+    "address", ["agency.example", "http://agency.example", "https://", "https://a@b.example", "https://a/b"]
+)
+def test_a_proxy_is_named_by_the_address_that_people_type(run, address):
+    code, said = run("--behind-proxy", address)
+    assert (code, "https://agency.example" in said) == (2, True)
+
+
+def test_it_answers_for_the_address_of_its_proxy_and_for_this_machine(tmp_path):
+    settings = Settings(folder=tmp_path, behind_proxy="https://Agency.example:8443/")
+    asked = (
+        "agency.example",
+        "AGENCY.example:443",
+        "localhost:8000",
+        "www.agency.example",
+        "agency.example.",
+    )
+    assert [settings.answers_for(host) for host in asked] == [True, True, True, False, False]
+
+
 def test_without_its_packages_the_command_says_what_to_install(monkeypatch, capsys):
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "fastapi" else real(name))

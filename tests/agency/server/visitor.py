@@ -8,7 +8,7 @@ import httpx
 from elldelta.agency.server.guard import cookie_name
 from elldelta.agency.server.services.parties import log_in
 
-HOST = "http://agency.test"
+HOST = "http://127.0.0.1"
 
 _VOID = {"input", "img", "link", "meta", "br", "source", "hr"}
 _APART = {"td", "th", "tr", "p", "li", "div", "dt", "dd", "h1", "h2", "h3", "option", "summary"}

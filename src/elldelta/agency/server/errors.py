@@ -58,6 +58,19 @@ class NotLoggedInError(HttpError):
         )
 
 
+class WrongHostError(HttpError):
+    """The request is for another host."""
+
+    status = 421
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This service does not answer for the host that was asked.",
+            found="The Host of the request is neither this machine nor the public address of the service.",
+            remedy="Ask for the public address. Whoever runs the service names it with --behind-proxy.",
+        )
+
+
 class ForbiddenError(HttpError):
     """The caller is known, and may not do this."""
 

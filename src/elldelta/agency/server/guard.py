@@ -119,7 +119,7 @@ def address_of(request: Request) -> str:
 
 def cookie_name(agency: Agency) -> str:
     """The name of the cookie of a login; over https one that no other host can set."""
-    return "__Host-elldelta" if agency.settings.behind_proxy else "elldelta"
+    return "__Host-elldelta" if agency.settings.is_https else "elldelta"
 
 
 async def possible_caller(request: Request) -> Caller | None:

@@ -25,6 +25,7 @@ from elldelta.agency.server.errors import (
     DatabaseError,
     HttpError,
     TooLargeError,
+    WrongHostError,
     error_document,
     internal_error_document,
     public_error_document,
@@ -118,7 +119,7 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
     app.add_exception_handler(HTTPException, _http)
     if settings.oidc is not None:
         flow = f"{cookie_name(agency)}-flow"
-        sign_in.add_provider(app, settings.oidc, cookie=flow, is_https=settings.behind_proxy)
+        sign_in.add_provider(app, settings.oidc, cookie=flow, is_https=settings.is_https)
     app.add_middleware(RequestMiddleware, agency=agency)
     return app
 
@@ -133,7 +134,7 @@ class RequestMiddleware:
         self._app = app
         self._agency = agency
         headers = dict(HEADERS)
-        if agency.settings.behind_proxy:
+        if agency.settings.is_https:
             headers["Strict-Transport-Security"] = HTTPS_ONLY
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
@@ -158,10 +159,10 @@ class RequestMiddleware:
 
         try:
             most = self._most_bytes(scope["path"])
-            announced = Headers(scope=scope).get("content-length", "")
-            if announced.isdigit() and int(announced) > most:
-                refusal = JSONResponse(error_document(too_large(most)), TooLargeError.status)
-                await refusal(scope, receive, send_with_headers)
+            refusal = self._refusal(Headers(scope=scope), most)
+            if refusal is not None:  # nobody reads on: what follows could be taken for another request
+                refused = JSONResponse(error_document(refusal), refusal.status, {"Connection": "close"})
+                await refused(scope, receive, send_with_headers)
             else:
                 limited = RequestBodyLimitMiddleware(self._app, max_body_size=most)
                 await limited(scope, receive, send_with_headers)
@@ -186,6 +187,19 @@ class RequestMiddleware:
                 milliseconds=round((time.perf_counter() - begun) * 1000, 1),
                 principal=scope.get("elldelta.principal"),
             )
+
+    def _refusal(self, headers: Headers, most_bytes: int) -> HttpError | None:
+        """Why a request is refused before anybody looks at it; None if it is not."""
+        if not self._agency.settings.answers_for(headers.get("host", "")):
+            return WrongHostError()
+        if "content-length" in headers and "transfer-encoding" in headers:
+            return HttpError(
+                "The request can be read in two ways.",
+                found="It has a Content-Length and a Transfer-Encoding.",
+                remedy="Send one of them.",
+            )
+        announced = headers.get("content-length", "")
+        return too_large(most_bytes) if announced.isdigit() and int(announced) > most_bytes else None
 
     def _most_bytes(self, path: str) -> int:
         """The largest body of an address."""

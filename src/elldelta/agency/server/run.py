@@ -60,12 +60,12 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    if not settings.behind_proxy and not is_loopback(settings.host):
+    if not settings.is_https and not is_loopback(settings.host):
         raise ParameterError(
             "Other machines would reach the service without https and without limits.",
             found=f"It would listen on {settings.host}, and no proxy stands in front of it.",
-            remedy="Put a web server in front of it (deploy/nginx.conf) and say so, or listen on this "
-            "machine only.",
+            remedy="Put a web server in front of it (deploy/nginx.conf) and name its address with "
+            "--behind-proxy, or listen on this machine only.",
             parameter=("behind_proxy", "host"),
         )
     prepare(settings)
@@ -106,7 +106,7 @@ def _configuration(settings: Settings) -> Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=settings.behind_proxy,
+        proxy_headers=settings.is_https,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_worker_healthcheck=START_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,

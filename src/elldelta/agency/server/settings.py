@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -13,9 +15,11 @@ from pydantic import (
     PositiveInt,
     SecretStr,
     ValidationError,
+    field_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from elldelta.agency.http import is_loopback
 from elldelta.errors import ParameterError
 
 KIB = 1 << 10
@@ -93,8 +97,8 @@ class Settings(BaseModel):
         host: The address to listen on.
         port: The port; 0 for any free one.
         workers: Processes that answer requests.
-        behind_proxy: Whether a proxy in front ends TLS and names the caller's address. Cookies are then sent
-            over https only.
+        behind_proxy: The address, https://..., at which a proxy in front ends TLS and names the caller's
+            address; empty if there is none. With one, cookies are sent over https only.
         oidc: An identity provider at which people can sign in (OpenID Connect); None if there is none.
         is_demo: Whether this is the demonstration, with well-known tokens.
         log_level: "debug", "info", "warning" or "error".
@@ -109,12 +113,40 @@ class Settings(BaseModel):
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
     workers: int = Field(default=1, ge=1, le=64)
-    behind_proxy: bool = False
+    behind_proxy: str = ""
     oidc: Provider | None = None
     is_demo: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     require_epsilon: float | None = Field(default=None, gt=0.0, le=100.0)
     limits: Limits = Field(default_factory=Limits)
+
+    @field_validator("behind_proxy")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        """Only an address is one; hosts and cookies depend on it."""
+        if url and not re.fullmatch(r"https://[\w.-]+(:\d+)?/?", url):
+            raise ParameterError(
+                "The address at which a proxy stands in front cannot be used.",
+                found="It is no address of https, or more than that.",
+                remedy="Write it as people type it: --behind-proxy https://agency.example",
+                parameter="behind_proxy",
+            )
+        return url
+
+    @property
+    def is_https(self) -> bool:
+        """Whether browsers reach the service over https: a proxy ends it."""
+        return bool(self.behind_proxy)
+
+    def answers_for(self, host: str) -> bool:
+        """Whether a `Host` names this service: this machine, or a public address of it.
+
+        Pages of other sites can have their own names lead here (DNS rebinding), and would be our own pages.
+        """
+        found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([\w.-]+))(?::\d+)?", host, re.ASCII | re.IGNORECASE)
+        name = (found[1] or found[2]).lower() if found else ""
+        public = (self.behind_proxy, self.oidc.url if self.oidc else "")
+        return is_loopback(name) or (name != "" and name in (urlsplit(url).hostname for url in public))
 
     @property
     def database_url(self) -> str:

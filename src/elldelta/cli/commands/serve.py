@@ -67,13 +67,13 @@ class ListenOptions:
     port: Annotated[int, Doc("The port to listen on; 0 for any free one.")] = 8000
     workers: Annotated[int, Doc("Processes that answer requests.", panel="Expert")] = 1
     behind_proxy: Annotated[
-        bool,
+        str,
         Doc(
-            "A proxy on this machine ends https: believe the address it names, and send cookies over "
-            "https only.",
+            "A proxy on this machine ends https at this address (https://agency.example): answer for it, "
+            "believe the callers' addresses that it names, and send cookies over https only.",
             panel="Expert",
         ),
-    ] = False
+    ] = ""
 
 
 @command("serve", example="serve --demo")

@@ -104,14 +104,14 @@ def sign_out(context: CurrentContext) -> Response:
     if cookie is not None:
         parties.log_out(context.agency, cookie)
     answer = redirect("/sign-in", "signed-out")
-    answer.delete_cookie(name, httponly=True, samesite="lax", secure=context.agency.settings.behind_proxy)
+    answer.delete_cookie(name, httponly=True, samesite="lax", secure=context.agency.settings.is_https)
     return answer
 
 
 def _signed_in(agency: Agency, cookie: str, path: str) -> Response:
     """No script sees the cookie, and no other site sends it with a form."""
     answer = redirect(path)
-    seconds, is_https = int(agency.limits.session_hours * 3600), agency.settings.behind_proxy
+    seconds, is_https = int(agency.limits.session_hours * 3600), agency.settings.is_https
     name = cookie_name(agency)
     answer.set_cookie(name, cookie, seconds, httponly=True, samesite="lax", secure=is_https)
     return answer
