@@ -186,12 +186,12 @@ def _conditions_of_kind(plan: Plan) -> tuple[str, ...]:
 def rounded_up(probability: float) -> str:
     """A probability in three digits that is never smaller than the number itself.
 
-    >>> rounded_up(0.0294056)
-    '0.0295'
+    >>> rounded_up(0.0294056), rounded_up(0.01)
+    ('0.0295', '0.01')
     """
     from decimal import ROUND_CEILING, Context, Decimal
 
-    exact = Decimal(probability)
+    exact = Decimal(repr(float(probability)))  # 0.01 itself is a little more than 1/100
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
 
 
