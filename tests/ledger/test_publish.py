@@ -169,7 +169,9 @@ class TestWhatMayBeLinked:
         assert said in ed.verify(admitted).sentences
 
     @pytest.mark.parametrize(
-        "changes", [{"hash": "sha256:" + "0" * 64}, {"owner": "B"}], ids=lambda changes: next(iter(changes))
+        "changes",
+        [{"hash": "sha256:" + "0" * 64}, {"owner": "B"}, {"sequence": 7}],
+        ids=lambda changes: next(iter(changes)),
     )
     def test_a_line_that_is_none_is_no_admission(self, admitted, alone_file, tmp_path, changes, capsys):
         document = json.loads(manifest_path(admitted).read_text())

@@ -282,12 +282,14 @@ def check_line(
     Raises:
         FileError: There is no such line, it is that of another release, or it does not say what is missing.
     """
-    entry = counted_line(chain, line_hash, source)
+    entry, said = counted_line(chain, line_hash, source), published.manifest.ledger
+    number = said["sequence"] if said is not None and said["hash"] == line_hash else entry.sequence
     other = [
         words
         for words, is_other in (
             ("its content", entry.content_digest != published.digest),
             ("its owner", entry.owner != owner),
+            ("its number", entry.sequence != number),
         )
         if is_other
     ]
