@@ -164,7 +164,7 @@ def test_a_private_folder_is_closed_to_others(tmp_path):
 
 
 def test_a_ledger_does_not_take_folders_for_files_of_a_release(tmp_path):
-    temporary = tmp_path / ".a.csv.x.part"
+    temporary = tmp_path / ".a.csv.x.staged.part"
     temporary.write_text("1")
     waiting = Pending.of(tmp_path / "ledger", 0, "", {temporary: tmp_path / "a.csv"}, overwrite=True)
     assert all(file.is_ours for file in waiting.files)

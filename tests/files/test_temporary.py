@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 from elldelta.engines import connect
-from elldelta.files import AtomicFiles, temporary
+from elldelta.files import AtomicFiles, journaled_name, temporary
 
 KILLED = """
 import os, signal, sys
@@ -57,10 +57,11 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next(tmp_path, own_place
 
 def test_what_a_journal_knows_has_a_name_that_is_never_removed(tmp_path):
     def place(files):
-        [temporary] = files
+        [staged] = files
+        staged.replace(journaled_name(staged))
         stage_another(tmp_path)
-        assert temporary.read_text() == "a record"
-        temporary.replace(files[temporary])
+        assert journaled_name(staged).read_text() == "a record"
+        journaled_name(staged).replace(files[staged])
 
     with AtomicFiles() as files:
         files.place = place

@@ -14,6 +14,7 @@ import pytest
 from elldelta.core.partition import Partition
 from elldelta.core.promises import Shown, Values, certify
 from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
+from elldelta.files.temporary import create, staged_name
 from elldelta.ledger.chain import parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger
 from elldelta.ledger.lines import VoidLine, line_bytes
@@ -39,7 +40,8 @@ def content(number):
 
 def stage(folder, name, text="table"):
     """A file under a temporary name, as a release is written."""
-    temporary = folder / f".{name}.{os.getpid()}.part"
+    temporary = folder / staged_name(name)
+    create(temporary, 0o600, folder=False)
     temporary.write_text(text)
     return {temporary: folder / name}
 
@@ -366,7 +368,8 @@ class TestCommit:
         )  # nothing of it stays, whose hash could be guessed
         assert report.room.tolist() == [2, 2]
         monkeypatch.setattr(Path, "replace", replace)
-        publish(path, without((0, 2), (0, 3)), owner="A", number=2, staged=staged)
+        assert visible(tmp_path) == ["releases.ledger"]
+        publish(path, without((0, 2), (0, 3)), owner="A", number=2, staged=stage(tmp_path, "a.csv"))
         assert verify_ledger(path).n_releases == 1
 
     def test_a_half_replaced_release_is_completed_later(self, path, tmp_path, monkeypatch):
@@ -450,12 +453,13 @@ class TestRecovery:
         with OpenLedger.open(path, PLAN, PROMISES) as ledger:
             verdict = certify(PROMISES, without((0, 0), (0, 1)))
             admission = ledger.check(verdict, owner="A", content_digest=content(7))
-            Pending.of(path, ledger.chain.n_bytes, admission.entry.hash, staged, overwrite=False).write()
+            pending = Pending.of(path, ledger.chain.n_bytes, admission.entry.hash, staged, overwrite=False)
+            pending.begin()
             line, _ = line_bytes(admission.entry.to_dict(), ledger.chain.head)
         with path.open("ab") as file:
             file.write(line[: round(share * len(line))])
-        for temporary, final in list(staged.items())[:placed]:
-            temporary.rename(final)
+        for file in pending.files[:placed]:
+            file.temporary.rename(file.final)
         return staged
 
     @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.99])

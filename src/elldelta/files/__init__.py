@@ -62,4 +62,4 @@ from elldelta.files.signatures import (
     write_key,
     write_key_pair,
 )
-from elldelta.files.temporary import create, engine_name, give_up, remove_left
+from elldelta.files.temporary import STAGED, create, engine_name, give_up, journaled_name, remove_left

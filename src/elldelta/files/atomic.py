@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from elldelta.errors import FileError, ParameterError, counted
-from elldelta.files.temporary import create, give_up, journaled_name, remove_left, staged_name
+from elldelta.files.temporary import create, give_up, remove_left, staged_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -44,7 +44,7 @@ class AtomicFiles:
     Attributes:
         place: Brings the files to their places instead, if it is set before the block ends: it is given the
             final name of every temporary file, in the order in which they were staged. For whoever has to do
-            more in the same moment.
+            more in the same moment. What has the same temporary name afterwards is removed.
     """
 
     def __init__(self, *, overwrite: bool = False) -> None:
@@ -105,9 +105,6 @@ class AtomicFiles:
 
     def _commit(self) -> None:
         if self.place is not None:
-            for target, temporary in tuple(self._staged.items()):
-                self._staged[target] = journaled_name(temporary)
-                temporary.replace(self._staged[target])
             self.place({temporary: target for target, temporary in self._staged.items()})
             return
         placed: list[Path] = []

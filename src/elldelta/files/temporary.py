@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 _TEMPORARY = re.compile(r"[.].+[.][0-9a-f]{16}[.]staged[.]part|elldelta-[0-9a-f]{16}[.]engine")
 """Names that we give to what we lock, and nobody else gives to anything."""
 
-_STAGED = ".staged.part"
+STAGED = ".staged.part"
+"""The end of the names of files that are not whole yet."""
 
 
 def staged_name(name: str) -> str:
     """A hidden name for a file that is not whole yet."""
-    return f".{name[:80]}.{secrets.token_hex(8)}{_STAGED}"
+    return f".{name[:80]}.{secrets.token_hex(8)}{STAGED}"
 
 
 def journaled_name(path: Path) -> Path:
-    """The name of such a file from when a journal says how its writing is completed: it is never removed."""
-    return path.with_name(path.name.removesuffix(_STAGED) + ".part")
+    """The name that such a file gets once a journal tells what becomes of it: nobody else removes it."""
+    return path.with_name(path.name.removesuffix(STAGED) + ".part")
 
 
 def engine_name() -> str:

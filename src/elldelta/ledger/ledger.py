@@ -21,14 +21,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from elldelta.errors import ElldeltaError, FileError, InternalError, RefusedError, counted
-from elldelta.files import check_writable, folders_to_disk, read_whole, unreadable, unwritable
+from elldelta.files import (
+    AtomicFiles,
+    folders_to_disk,
+    read_whole,
+    remove_left,
+    to_disk,
+    unreadable,
+    unwritable,
+)
 from elldelta.ledger.admission import Admission, ReadLedger, check_owner
 from elldelta.ledger.chain import (
     LedgerChain,
@@ -102,6 +109,7 @@ class OpenLedger(ReadLedger):
         target = Path(path)
         header = LedgerHeader.of(plan_digest, promises)
         source = f"The ledger {target}"
+        remove_left(target.parent)
         if not target.exists():
             _create(target, header)
         while True:
@@ -153,21 +161,23 @@ class OpenLedger(ReadLedger):
         if admission.is_new and admission.previous != self.chain.head:
             raise InternalError("The ledger has changed since the release was checked.")
         pending = Pending.of(self.path, self.chain.n_bytes, admission.entry.hash, staged, overwrite=overwrite)
-        pending.write()
+        pending.begin()
         if admission.is_new:
             try:
                 self._append(admission.line)
                 self.chain = self.chain.followed_by(admission.entry, len(admission.line))
             except ElldeltaError:
                 self._cut(pending.n_bytes)
-                pending.remove()
+                pending.undo()
                 raise
             except BaseException:
                 # Interrupted: the line is whole or it is not, and the chain tells which.
                 self._load()
                 if self.chain.head == admission.entry.hash:
                     pending.place()
-                pending.remove()
+                    pending.remove()
+                else:
+                    pending.undo()
                 raise
         try:
             pending.place()
@@ -190,7 +200,7 @@ class OpenLedger(ReadLedger):
             )
         if admission.is_new:
             self._cut(pending.n_bytes)  # whoever reads has waited for the lock, so nobody has seen the line
-        pending.remove()
+        pending.undo()
         return error
 
     def _begin(self, plan_digest: str) -> None:
@@ -206,10 +216,10 @@ class OpenLedger(ReadLedger):
             return
         if any(pending.hash == entry.hash for entry in self.chain.active):
             self.recovered = "incomplete" if pending.place() else "completed"
+            pending.remove()
         else:
-            pending.discard()
+            pending.undo()
             self.recovered = "undone"
-        pending.remove()
 
     def _load(self, *, judge_tail: bool = True) -> None:
         try:
@@ -333,21 +343,20 @@ def verify_ledger(
 
 def _create(path: Path, header: LedgerHeader) -> None:
     """Begins a ledger; of several processes that do so at the same time one succeeds, the others go on."""
-    check_writable(path, overwrite=True)
-    temporary = path.with_name(f".{path.name[:80]}.{secrets.token_hex(8)}.part")
-    try:
-        with temporary.open("xb") as file:
-            file.write(first_line(header))
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)
-    except OSError as problem:
-        raise unwritable(path, problem) from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-    folders_to_disk([path.parent])
+
+    def link(staged: Mapping[Path, Path]) -> None:
+        [temporary] = staged
+        try:
+            to_disk(temporary)
+            with contextlib.suppress(FileExistsError):
+                os.link(temporary, path)
+        except OSError as problem:
+            raise unwritable(path, problem) from None
+        folders_to_disk([path.parent])
+
+    with AtomicFiles(overwrite=True) as files:
+        files.stage(path).write_bytes(first_line(header))
+        files.place = link
 
 
 def _write_all(descriptor: int, content: bytes, offset: int) -> None:

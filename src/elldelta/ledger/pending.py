@@ -2,22 +2,28 @@
 
 It lies beside the ledger from the moment all files of a release are on the disk under temporary names until
 they have their final ones. With it the next process that opens the ledger can finish the commit, or undo it.
+
+Files that are being written have names that anybody removes once their process has ended. So they are renamed
+when the pending file tells of them, and not before: at no moment is there one that nobody would remove.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import (
+    STAGED,
+    AtomicFiles,
     as_bytes,
     changed,
     check_writable,
     folders_to_disk,
+    journaled_name,
     read_json,
     remove,
     seal,
@@ -37,11 +43,16 @@ PENDING_KIND = "pending release"
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A file on its way from a temporary to its final name; the mark survives the renaming."""
+    """A file on its way from the name it was written under to its final name; the mark survives renaming."""
 
-    temporary: Path
+    staged: Path
     final: Path
     mark: tuple[int, int, int]
+
+    @property
+    def temporary(self) -> Path:
+        """Its name in between, under which it waits for its line."""
+        return journaled_name(self.staged)
 
     def is_at(self, path: Path) -> bool:
         """Whether the file has this name now."""
@@ -57,12 +68,10 @@ class StagedFile:
         A pending file that somebody else has put into a shared folder could otherwise name any file, and the
         next owner would move or remove it.
         """
-        name = self.temporary.name
-        if self.temporary.parent != self.final.parent or not (
-            name.startswith(".") and name.endswith(".part")
-        ):
+        name = self.staged.name
+        if self.staged.parent != self.final.parent or not (name.startswith(".") and name.endswith(STAGED)):
             return False
-        for path in (self.temporary, self.final):
+        for path in (self.staged, self.temporary, self.final):
             if path.is_symlink() or (path.exists() and not path.is_file()):
                 return False
         return True
@@ -84,19 +93,31 @@ class Pending:
     ) -> Pending:
         """Brings temporary files to the disk and refuses final names that are in the way."""
         files = []
-        for temporary, final in staged.items():
+        for path, final in staged.items():
             check_writable(final, overwrite=overwrite)
             try:
-                to_disk(Path(temporary))
-                files.append(
-                    StagedFile(Path(temporary).absolute(), Path(final).absolute(), _mark(Path(temporary)))
-                )
+                to_disk(Path(path))
+                files.append(StagedFile(Path(path).absolute(), Path(final).absolute(), _mark(Path(path))))
             except OSError as problem:
                 raise unwritable(final, problem) from None
         if len({file.final for file in files}) < len(files):
             raise ParameterError("Two files cannot have one name.")
-        folders_to_disk(file.temporary.parent for file in files)
         return cls(ledger, n_bytes, line_hash, tuple(files), overwrite)
+
+    def begin(self) -> None:
+        """Takes the files over: from now on nobody removes them but who opens the ledger."""
+        try:
+            replace(self, hash="").write()  # no line has this hash: a crash from here undoes
+            for file in self.files:
+                try:
+                    file.staged.replace(file.temporary)
+                except OSError as problem:
+                    raise unwritable(file.final, problem) from None
+            folders_to_disk(file.final.parent for file in self.files)
+            self.write()
+        except BaseException:
+            self.undo()
+            raise
 
     def write(self) -> None:
         """Puts the pending file beside the ledger, whole, and on the disk."""
@@ -104,23 +125,12 @@ class Pending:
             "n_bytes": self.n_bytes,
             "hash": self.hash,
             "overwrite": self.overwrite,
-            "files": [[str(file.temporary), str(file.final), *file.mark] for file in self.files],
+            "files": [[str(file.staged), str(file.final), *file.mark] for file in self.files],
         }
-        target = pending_path(self.ledger)
-        temporary = target.with_name(target.name + ".part")
-        try:
-            # A leftover, or a link that somebody has put there, is not written through.
-            temporary.unlink(missing_ok=True)
-            with temporary.open("xb") as file:
-                file.write(as_bytes(seal(PENDING_KIND, PENDING_VERSION, content)))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except OSError as problem:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise unwritable(target, problem) from None
-        folders_to_disk([target.parent])
+        with AtomicFiles(overwrite=True) as files:
+            files.stage(pending_path(self.ledger)).write_bytes(
+                as_bytes(seal(PENDING_KIND, PENDING_VERSION, content))
+            )
 
     def place(self) -> tuple[Path, ...]:
         """Renames what is not yet renamed; may be repeated. Returns final names whose file is nowhere."""
@@ -161,11 +171,13 @@ class Pending:
             return False
         return True
 
-    def discard(self) -> None:
-        """Removes temporary files of a release that was never published."""
+    def undo(self) -> None:
+        """Removes the files of a release that was never published, and ends the commit."""
         for file in self.files:
-            if file.is_at(file.temporary):
-                remove(file.temporary)
+            for path in (file.staged, file.temporary):
+                if file.is_at(path):
+                    remove(path)
+        self.remove()
 
     @classmethod
     def read(cls, ledger: Path) -> Pending | None:
@@ -177,8 +189,8 @@ class Pending:
         content = unseal(PENDING_KIND, PENDING_VERSION, read_json(target, PENDING_KIND), source)
         try:
             files = tuple(
-                StagedFile(Path(temporary), Path(final), (int(one), int(two), int(three)))
-                for temporary, final, one, two, three in content["files"]
+                StagedFile(Path(staged), Path(final), (int(one), int(two), int(three)))
+                for staged, final, one, two, three in content["files"]
             )
             found = cls(ledger, content["n_bytes"], content["hash"], files, content["overwrite"])
         except (KeyError, TypeError, ValueError):
