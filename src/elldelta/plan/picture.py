@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.errors import ParameterError, counted
-from elldelta.model import reordered
 from elldelta.pages.charts import draw_class_map
 
 if TYPE_CHECKING:
@@ -15,35 +14,25 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from elldelta.model import Past
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
 
 
-def picture_of_classes(plan: Plan, model: Past | None = None, columns: Sequence[str] | None = None) -> Figure:
-    """Draws the classes over two quasi-identifiers; the others are held at their most frequent values.
+def picture_of_classes(plan: Plan, columns: Sequence[str] | None = None) -> Figure:
+    """Draws the classes over two quasi-identifiers, by what the plan itself tells: no colour tells a count.
 
-    Without a model, at values of the class in which the plan expects the most records.
+    The others are held at values of the class in which the plan expects the most records.
 
     Args:
         plan: The plan.
-        model: The model it was made from, for the frequencies; by default what the plan itself expects.
         columns: The two quasi-identifiers, horizontal first; by default those with most positions.
     """
     schema = plan.schema
     across, up = _places_to_draw(schema, columns)
     others = [place for place in range(len(schema.names)) if place not in (across, up)]
-    if model is None:
-        mass = plan.columns[0].masses_lower
-        lows = plan.hulls[0][int(mass.argmax())]
-        held = {place: max(plan.seen[place][0], int(lows[place])) for place in others}
-    else:
-        seen, mass = tuple(np.zeros(size) for size in schema.sizes), np.zeros(plan.n_classes)
-        for part in model.models():
-            past = reordered(part, schema)
-            mass += np.bincount(plan.class_of(past.ranks), past.counts.combination_totals, plan.n_classes)
-            seen = tuple(so_far + more for so_far, more in zip(seen, past.spread, strict=True))
-        held = {place: int(seen[place].argmax()) for place in others}
+    mass = plan.columns[0].masses_lower
+    lows = plan.hulls[0][int(mass.argmax())]
+    held = {place: max(plan.seen[place][0], int(lows[place])) for place in others}
     shape = (schema.sizes[up], schema.sizes[across])
     positions = np.zeros((shape[0] * shape[1], len(schema.names)), dtype=np.int64)
     for place, position in held.items():

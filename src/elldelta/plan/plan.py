@@ -249,7 +249,7 @@ class Plan(Displayed):
         """The classes over two quasi-identifiers, by default the finest; None if there is only one."""
         from elldelta.plan.picture import picture_of_classes
 
-        return picture_of_classes(self, columns=columns) if len(self.schema.names) > 1 else None
+        return picture_of_classes(self, columns) if len(self.schema.names) > 1 else None
 
     @property
     def n_classes(self) -> int:

@@ -160,7 +160,7 @@ def plan_to_file(
     if picture is not None:
         from elldelta.plan.picture import picture_of_classes
 
-        write_picture(picture_of_classes(made, past), picture, overwrite=overwrite)
+        write_picture(picture_of_classes(made), picture, overwrite=overwrite)
     write_plan(made, path, overwrite=overwrite)
     return {
         **made.summary(),

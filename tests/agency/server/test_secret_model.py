@@ -5,7 +5,8 @@ import json
 import numpy as np
 from tests.agency.server.service import POPULATION, Service, make_model, model_file
 
-from elldelta.agency.server.services.populations import draw_classes
+from elldelta.agency.server.services.plans import load_plan
+from elldelta.agency.server.services.populations import _summary, draw_classes
 from elldelta.core.distribution import SHARE, STEP, ladder
 from elldelta.model import model_from_bytes, rounded
 
@@ -19,8 +20,22 @@ def test_no_digest_confirms_a_guess_of_the_model(service):
     assert file["model"] == shown != true
     said = json.dumps([service.get("client", f"/plans/{plan}").json(), file])
     assert true not in said
-    # the agency still finds the model of its plan, and draws the picture
-    assert draw_classes(service.agency, plan)
+
+
+def test_the_map_of_classes_shows_what_the_plan_tells_and_no_count(service):
+    """Two hundred shades of exact counts would tell every class of a few hundred past records."""
+    plan = load_plan(service.agency, service.planned())
+    figures = draw_classes(service.agency, plan.digest), plan.plot()
+    drawn, told = (figure.axes[0].images[0].get_array() for figure in figures)
+    assert np.array_equal(drawn, told)
+
+
+def test_somebody_with_a_new_combination_is_not_seen_in_the_summary_of_a_small_population():
+    table = np.zeros((24, 6), dtype=np.int64)
+    table[:21, 0] = 10
+    one = _summary(make_model(table))
+    table[21, 0] = 1
+    assert _summary(make_model(table)) == one
 
 
 def test_every_agency_has_a_secret_of_its_own(tmp_path):

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from elldelta.agency.server.errors import ConflictError, TooLargeError, required
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import enqueue
-from elldelta.agency.server.services.plans import find_plan, load_plan
+from elldelta.agency.server.services.plans import load_plan
 from elldelta.agency.server.tables import (
     LedgerLine,
     ModelFile,
@@ -24,6 +24,7 @@ from elldelta.agency.server.tables import (
 )
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.views import View
+from elldelta.core.distribution import STEP
 from elldelta.errors import ParameterError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.model import model_from_bytes, promise_to_the_past, rounded
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.state import Agency, Caller
     from elldelta.model import Model
-    from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Column
 
 MOST_POSITIONS = 100_000
@@ -195,16 +195,6 @@ def model_content(agency: Agency, model_id: int) -> bytes:
         return session.scalars(select(ModelFile.file).where(ModelFile.id == model_id)).one()
 
 
-def find_model(session: Session, population_id: int, plan: Plan) -> ModelFile | None:
-    """The model that a plan was made from, the newest."""
-    return session.scalars(
-        select(ModelFile)
-        .where(ModelFile.population_id == population_id, ModelFile.keyed_digest == plan.model)
-        .order_by(ModelFile.id.desc())
-        .limit(1)
-    ).one_or_none()
-
-
 def can_draw(agency: Agency, plan_digest: str) -> bool:
     """Whether there is a map of a plan's classes: it needs two quasi-identifiers, and not too many values."""
     sizes = sorted(load_plan(agency, plan_digest).schema.sizes, reverse=True)
@@ -212,17 +202,14 @@ def can_draw(agency: Agency, plan_digest: str) -> bool:
 
 
 def draw_classes(agency: Agency, plan_digest: str) -> Figure:
-    """The map of a plan's classes; it shows how much of a population a class holds, and no count.
+    """The map of a plan's classes, by what the plan tells.
 
     Raises:
         ParameterError: There is none; see `can_draw`.
     """
-    plan = load_plan(agency, plan_digest)
-    with agency.database.reading() as session:
-        model = find_model(session, find_plan(session, plan_digest).population_id, plan)
-    if model is None or not can_draw(agency, plan_digest):
+    if not can_draw(agency, plan_digest):
         raise ParameterError("The classes of this plan cannot be drawn.")
-    return picture_of_classes(plan, load_model(agency, model.id))
+    return picture_of_classes(load_plan(agency, plan_digest))
 
 
 def check_epsilon(model: Model, most_epsilon: float | None) -> None:
@@ -292,8 +279,8 @@ def _summary(model: Model) -> dict[str, Any]:
 
 
 def _two_digits(number: int) -> int:
-    """A number with two digits and zeros."""
-    step = int(10 ** max(0, len(str(number)) - 2))
+    """A number rounded down to two digits and zeros, and to steps of plans."""
+    step = max(STEP, int(10 ** (len(str(number)) - 2)))
     return number // step * step
 
 
