@@ -15,6 +15,7 @@ from elldelta.audit.audit import audit, audit_before
 from elldelta.audit.result import render_audit
 from elldelta.engines.duckdb import connect
 from elldelta.errors import ParameterError
+from elldelta.pages.page import percent
 from elldelta.release import open_published
 
 
@@ -104,7 +105,8 @@ def skewed(n_common):
 def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
     plain = audit([skewed(97), skewed(90)], ell=4, columns=COLUMNS, engine=engine)
     assert plain.verdict.startswith("Safe against linking, in distinct values: ")
-    assert "At worst one value has 97 % of the linked records" in plain.surest
+    assert f"At worst one value has {percent(plain.surest_share)} of the linked records" in plain.surest
+    assert f"at most {percent(plain.baseline)} for one value" in plain.surest
     assert "the other people of each release are independent draws from the reference" in plain.surest
     assert "There is no limit on how sure a guess can be" in plain.surest
     uniform = pa.table({"age": ["0-4"] * 4, "job": ["q"] * 4, "disease": list(VALUES)})
@@ -119,7 +121,8 @@ def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
     public = far.to_dict(public=True)
     assert public["closeness"]["worst"] == []
     assert public["closeness"]["distance"] == 0.36
-    assert public["surest"] == far.surest
+    assert f"one value has {percent(public['surest_share'], 0)} of the records" in public["surest"]
+    assert f"one value has {percent(far.surest_share)} of the records" in far.surest
     assert "mumps" not in str(public)
     assert "mumps" not in str(far.to_dict())
 

@@ -324,11 +324,15 @@ class Audit(Displayed):
     @property
     def surest(self) -> str:
         """How far linking leads at worst, and on what condition: it belongs beside the verdict."""
+        return self._surest()
+
+    def _surest(self, digits: int = 1) -> str:
         if self.also:
             columns = (replace(self, also=()), *self.also)
-            return " ".join(f"{column.sensitive}: {column.surest}" for column in columns if column.surest)
+            told = ((column.sensitive, column._surest(digits)) for column in columns)
+            return " ".join(f"{sensitive}: {sure}" for sensitive, sure in told if sure)
         alone = len(self.releases) == 1
-        words = surest_words(self.readings, self.reference, self.baseline, alone=alone)
+        words = surest_words(self.readings, self.reference, self.baseline, alone=alone, digits=digits)
         if words and self.closeness is None and not self._promises_closeness:
             words += " There is no limit on how sure a guess can be; closeness would set one."
         return words
@@ -406,7 +410,7 @@ class Audit(Displayed):
                 "judged": self.is_judged,
                 "values_hold": self.values_hold,
                 "verdict": self.verdict,
-                "surest": self.surest,
+                "surest": self._surest(0 if public else 1),
                 "surest_share": self.surest_share,
                 "closeness": None if self.closeness is None else self.closeness.to_dict(),
                 "diversity_min": self.diversity_min,

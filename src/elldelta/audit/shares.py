@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -373,20 +374,26 @@ def inference_risks(
 
 
 def surest_words(
-    readings: tuple[InferenceRisk, InferenceRisk], reference: str, baseline: float, *, alone: bool
+    readings: tuple[InferenceRisk, InferenceRisk],
+    reference: str,
+    baseline: float,
+    *,
+    alone: bool,
+    digits: int = 1,
 ) -> str:
     """How far linking leads at worst, and on what conditions; stands beside every verdict."""
     shares, bayes = readings
     if shares.share_surest is None:
         return ""
+    told = partial(percent, digits=digits)
     of = "the records of a class" if alone else "the linked records, in the worst group of releases"
     most = "" if bayes.is_exact else "at most "
     return (
-        f"At worst one value has {percent(shares.share_surest, 0)} of {of}. By Bayes' rule one has a "
-        f"probability of {most}{percent(bayes.share_surest, 0)}, if {bayes.condition}. The reference is "
-        f"{reference}: at most {percent(baseline, 0)} for one value. Largest gain over it: from "
-        f"{percent(shares.share_before, 0)} to {percent(shares.share_after, 0)} in shares, from "
-        f"{percent(bayes.share_before, 0)} to {most}{percent(bayes.share_after, 0)} by Bayes' rule."
+        f"At worst one value has {told(shares.share_surest)} of {of}. By Bayes' rule one has a "
+        f"probability of {most}{told(bayes.share_surest)}, if {bayes.condition}. The reference is "
+        f"{reference}: at most {told(baseline)} for one value. Largest gain over it: from "
+        f"{told(shares.share_before)} to {told(shares.share_after)} in shares, from "
+        f"{told(bayes.share_before)} to {most}{told(bayes.share_after)} by Bayes' rule."
     )
 
 

@@ -220,6 +220,8 @@ def _show(found: dict[str, Any], in_words: Callable[[dict[str, Any]], None], *, 
 
 
 def _print_audit(found: dict[str, Any]) -> None:
+    from elldelta.pages.page import percent
+
     ell = found["ell"]
     alone = len(found["releases"]) == 1
     columns = [found, *found.get("also", ())]
@@ -257,8 +259,8 @@ def _print_audit(found: dict[str, Any]) -> None:
                 (
                     str(point["releases"]),
                     str(point["diversity_min"]),
-                    f"{point['share_below_max']:.1%}",
-                    f"{point['share_exposed_max']:.1%}",
+                    percent(point["share_below_max"]),
+                    percent(point["share_exposed_max"]),
                 )
                 for point in found["curve"]
             ],
