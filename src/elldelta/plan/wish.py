@@ -243,34 +243,37 @@ class Terms:
                     remedy="Leave it out, or ask for a certified plan.",
                     parameter=(name, "kind"),
                 )
-        for is_wrong, problem, remedy, parameter in (
+        for is_wrong, problem, found, remedy, parameter in (
             (
                 self.owners is not None and self.n_linked > 1,
                 "Owners who share a ledger need a plan for one release: the ledger decides what is linked.",
+                f"It was asked for {self.owners} owners and {self.n_linked} releases.",
                 "Leave out the number of releases, or of owners.",
                 ("owners", "releases"),
             ),
             (
                 self.min_records > 1 and self.largest_ell == 1 and self.closeness is not None,
                 "Closeness alone has no witnesses, so no number of records per witness.",
+                f"It was asked for {self.min_records} records per witness.",
                 "Give k, the fewest records of a class.",
                 ("k",),
             ),
             (
                 self.closeness is None and self.closeness_to != "class",
                 "What to be close to matters only if a closeness is given.",
+                "There is no closeness.",
                 "Give a closeness, or leave this out.",
                 ("closeness_to", "closeness"),
             ),
             (
                 self.closeness is not None and self.owners is not None,
                 "Closeness is planned for a number of releases, not of owners.",
+                f"It was asked for {self.owners} owners.",
                 "Give the number of releases that may be linked.",
                 ("releases", "owners"),
             ),
         ):
             if is_wrong:
-                found = f"The kind of plan is {self.kind}."
                 raise ParameterError(problem, found=found, remedy=remedy, parameter=parameter)
 
     @property
