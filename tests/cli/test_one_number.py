@@ -75,3 +75,27 @@ def test_the_demo_tells_what_its_own_files_say(elldelta, tmp_path):
     assert told["classes"] == point["classes"]
     assert told["loss"] == point["loss"]
     assert told["classes"]["certified"] == plan.n_classes
+
+
+def test_check_ends_with_a_command_that_fits_the_table(elldelta, story, tmp_path):
+    target = tmp_path / "release.csv"
+    elldelta("release", story.owner_a, "--plan", story.plan, "-o", target)
+    roles = ("--qi", "postal_code,gender,age", "--sensitive", "disease")
+    shown = "".join(elldelta("check", target, *roles).out.split())
+    assert f"Next,tolinkitwithotherreleases:elldeltaaudit{target}OTHER" in shown
+    alone = tmp_path / "alone.csv"
+    alone.write_text("postal_code,gender,age,disease\n1,F,30,flu\n2,M,31,gout\n", encoding="utf-8")
+    shown = elldelta("check", alone, *roles).out
+    assert "1 record in the smallest class" in shown
+    assert "elldelta schema infer" in shown
+
+
+def test_every_record_that_a_model_lacks_is_told(elldelta, tmp_path):
+    table, schema = tmp_path / "t.csv", tmp_path / "s.toml"
+    rows = "".join(f"{place % 3},{'abc'[place % 3]}\n" for place in range(30))
+    table.write_text(f"job,value\n{rows}1,\n", encoding="utf-8")
+    proposed = elldelta("schema", "infer", table, "--qi", "job", "--sensitive", "value", "-o", schema)
+    assert "--bins" not in proposed.out + proposed.err  # three numbers in ranges of five are one
+    told = elldelta("estimate", table, "--schema", schema, "-o", tmp_path / "m.parquet").out
+    assert "Counted 30 of 31 records" in told
+    assert "Left out: 1 record with a missing value." in told

@@ -31,7 +31,7 @@ from elldelta.plan.frontier import frontier
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import make_plan
 from elldelta.plan.wish import Wish
-from elldelta.schema.schema import Schema
+from elldelta.schema.infer import propose
 from elldelta.schema.schema_file import write_schema
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from elldelta.engines import Engine, Progress
     from elldelta.plan.frontier import Frontier
     from elldelta.plan.plan import Plan
+    from elldelta.schema.schema import Schema
 
 ELL = 3
 CLOSENESS = 0.3
@@ -94,7 +95,7 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
     hospitals = [folder / f"hospital_{name.lower()}.parquet" for name in HOSPITALS]
     _write_tables([past, *hospitals], [region.past.table(), *(h.table() for h in region.hospitals)])
     with running(None) as engine:
-        schema = Schema.infer(past, ("postal_code", "gender", "age"), "disease", engine=engine)
+        schema = propose(engine.open(past), ("postal_code", "gender", "age"), "disease").schema
         write_schema(schema, folder / "schema.toml")
         people = region.common.table()
         alone = _alone(folder, hospitals, schema)

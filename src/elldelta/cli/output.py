@@ -126,7 +126,7 @@ def use_options(options: Mapping[str, str]) -> None:
 def options_for(parameters: Iterable[str]) -> list[str]:
     """The options of this command for parameters of the library, where it has some."""
     known = _OPTIONS.get({})
-    return [known[name] for name in parameters if name in known]
+    return list(dict.fromkeys(known[name] for name in parameters if name in known))
 
 
 def note_text(note: Note) -> str:

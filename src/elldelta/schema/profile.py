@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 DEFAULT_BINS = "quantile:10"
 _EPOCH = dt.date(1970, 1, 1)
 _UNGIVEN = ", because none were given"
+_WIDTH = 5
+"""A width of ranges that is shown as an example."""
 _DAYS = Note("Days, in UTC.", 'Set unit to "month" or "year" in the schema if days tell too much.')
 _COMMAS = r"^[+-]?[0-9]+(,[0-9]+)+([.][0-9]+)?$"
 _MOSTLY = 0.9
@@ -192,15 +194,25 @@ class Profiler:
         low, high = row["low"], row["high"]
         if isinstance(low, dt.date):
             return self._made(Dates(low, high, "day"), row, _DAYS)
-        return self._made(Integers(int(low), int(high)), row, self._whole())
+        return self._integers(row)
 
-    def _whole(self) -> Note:
-        return Note("Whole numbers, each by itself.", parameter="bins", value=f"{self.name}=width:5")
+    def _integers(self, row: Mapping[str, Any]) -> Profile:
+        domain = Integers(int(row["low"]), int(row["high"]))
+        return self._made(domain, row, self._whole(domain.size))
+
+    def _whole(self, size: int) -> Note:
+        """What is said of whole numbers: ranges, unless they would join all of them."""
+        words = "Whole numbers, each by itself."
+        return (
+            Note(words, parameter="bins", value=f"{self.name}=width:{_WIDTH}")
+            if size > _WIDTH
+            else Note(words)
+        )
 
     def _reals(self) -> Profile:
         row = self._extremes(sql.real_extremes(self.table.relation, self.value, self.kind))
         if row["n_fractions"] == 0 and max(abs(row["low"]), abs(row["high"])) <= 2.0**53:
-            return self._made(Integers(int(row["low"]), int(row["high"])), row, self._whole())
+            return self._integers(row)
         return self._binned(DEFAULT_BINS, _UNGIVEN, row)
 
     def _made(self, domain: Domain, row: Mapping[str, Any], note: Note) -> Profile:
@@ -267,7 +279,7 @@ class Profiler:
         if self.kind == "text" and not as_values:
             domain = found.domain()
             if isinstance(domain, Integers):
-                return found.profile(domain, self._whole(), self._codes(domain.low, domain.high))
+                return found.profile(domain, self._whole(domain.size), self._codes(domain.low, domain.high))
             if domain is not None:
                 return found.profile(domain, _DAYS)
             if "reals" in found.ends and "integers" not in found.ends:

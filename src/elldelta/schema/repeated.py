@@ -62,7 +62,7 @@ def repeated_people(table: Table, used: Sequence[str]) -> Iterator[Note]:
                 f"{person}: {counted(int(n), 'record')} with {n_distinct:,} different ones, and those of "
                 "one agree in what does not change. If these are people, ell values may be those of fewer "
                 "people.",
-                "Count persons.",
+                f"Count persons: give {person!r} as the person, to estimate and to release.",
                 parameter="person",
                 value=person,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +35,7 @@ def _run(
     Nothing is promised about linking it with others: that is what plans and audits are for.
     """
     from elldelta.audit.check import check
+    from elldelta.release.manifest import manifest_path
     from elldelta.schema.hierarchies import read_rows
 
     source = tables.source(sources)
@@ -57,7 +59,10 @@ def _run(
         return
     _print(found)
     output.print_text(*_summary(found, sensitive))
-    table = " ".join(map(str, sources or ["TABLE"]))
+    table = " ".join(shlex.quote(str(name)) for name in sources or ["TABLE"])
+    if sources and all(manifest_path(Path(name)).exists() for name in sources):
+        output.print_text(f"Next, to link it with other releases: elldelta audit {table} OTHER")
+        return
     output.print_text(
         "Next, for a table that may be linked with others: "
         f"elldelta schema infer {table} --qi {qi} --sensitive {sensitive} -o schema.toml"
@@ -80,7 +85,7 @@ def _summary(found: TableCheck, sensitive: str) -> tuple[str, ...]:
 
 def _print(found: TableCheck) -> None:
     ordered = "" if found.t_ordered is None else f"; with the order of the numbers {found.t_ordered:.4f}"
-    who = "records" if found.persons is None else "persons"
+    who = "record" if found.persons is None else "person"
     output.print_pairs(
         f"{counted(found.records, 'record')} in {counted(found.classes, 'class', 'classes')}"
         + (
@@ -89,7 +94,7 @@ def _print(found: TableCheck) -> None:
             else f": {counted(found.persons, 'person')}, each once per class and value"
         ),
         [
-            ("k-anonymity", f"{found.k:,} {who} in the smallest class"),
+            ("k-anonymity", f"{counted(found.k, who)} in the smallest class"),
             ("ell-diversity", f"{counted(found.ell, 'distinct value')} in the poorest class"),
             *([] if found.ell_groups is None else [("  groups", _groups(found.ell_groups))]),
             ("  entropy", f"{found.entropy_ell:.3f}"),

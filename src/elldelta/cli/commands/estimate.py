@@ -147,6 +147,11 @@ def _print_counted(model: Past, target: Path, *, as_json: bool) -> None:
         f"{model.n_combinations:,} of {counted(schema.n_combinations, 'combination')} occur, "
         f"with {counted(schema.n_values, 'sensitive value')}.",
         *([f"{repeated} a person's value and count once."] if losses.n_repeated else []),
+        *(
+            [f"Left out: {counted(losses.n_suppressed, 'record')} with a missing value."]
+            if losses.n_suppressed
+            else []
+        ),
         f"Wrote {target}",
         as_json=as_json,
     )
