@@ -149,8 +149,8 @@ def _isolated(truth, match):
 )
 def _surest(truth, match):
     shares, bayes = truth.led("shares"), truth.led("bayes")
-    assert rounded(match[1], shares[0], 2)
-    assert rounded(match[4], bayes[0], 2)
+    assert rounded(match[1], shares[0], 3)
+    assert rounded(match[4], bayes[0], 3)
     assert match[3] is match[12] is None  # few releases: every group was asked
     assert (
         (match[2] == "the records of a class")
@@ -159,12 +159,12 @@ def _surest(truth, match):
         == truth.alone
     )
     assert match[7] == truth.reference_words
-    assert rounded(match[8], truth.baseline, 2)
+    assert rounded(match[8], truth.baseline, 3)
     for (before, after), (_, pairs) in (((match[9], match[10]), shares), ((match[11], match[13]), bayes)):
         assert any(is_pair(before, after, pair) for pair in pairs)
 
 
-def is_pair(before, after, pair, digits=2):
+def is_pair(before, after, pair, digits=3):
     try:
         return rounded(after, pair[0], digits) and rounded(before, pair[1], digits)
     except AssertionError:

@@ -110,8 +110,11 @@ def check_table(truth, section, table):
                 for label in truth.classes(path)
                 if len({truth.base(age) for age in ages_of(label)}) > 1
             )
-            assert row[5] == ("–" if truth.plan.moving is None else str(together))
-            assert row[6] == f"{manifest.loss:.4f}"
+            assert row[6] == ("–" if truth.plan.moving is None else str(together))
+            assert row[7] == f"{manifest.loss:.4f}"
+            repeated = 0 if row[5] == "–" else number(row[5])
+            assert (row[5] == "–") == (manifest.persons is None)
+            assert manifest.records_read == len(truth.rows[path]) + sum(lost) + repeated
     elif section == "Versions and digests":
         told = dict(rows)
         assert told["this record (evidence.json)"] == record["digest"]

@@ -318,12 +318,14 @@ def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
                 item["records_suppressed"],
                 item["records_quarantined"],
                 item["records_left_out"],
+                "–" if item["persons"] is None else f"{item['persons']['records_repeated']:,}",
                 "–" if moving is None else f"{moving['classes_together']:,}",
                 "–" if item["loss"] is None else f"{item['loss']:.4f}",
             )
         )
     header = (
         *("release", "records published", "missing value", "outside the domain", "class not published"),
+        "repeats a person's value",
         *("planned classes published together", "information loss (0 to 1)"),
     )
     sentences = [f"{item['release']}: {' '.join(item['manifest_sentences'])}" for item in releases]
