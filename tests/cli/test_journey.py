@@ -585,7 +585,7 @@ def test_composing_gives_back_what_the_plan_promises(elldelta, story, tmp_path):
         point["ell"]: point["delta"]
         for point in elldelta("compose", f"{unchecked}:2", "--json").json["columns"][0]["profile"]
     }
-    assert same[3] == pytest.approx(said["failure_upper"], rel=1e-6)
+    assert 0.99 * said["failure_upper"] < same[3] <= said["failure_upper"]  # which has three digits
     deltas = [point["delta"] for point in profile]
     assert deltas == sorted(deltas)
     once = elldelta("compose", story.plan, "--json").json["columns"][0]["profile"]
