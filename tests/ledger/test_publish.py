@@ -14,7 +14,7 @@ from elldelta.cli.main import execute
 from elldelta.core import ledger_state, promises
 from elldelta.errors import FileError
 from elldelta.files import as_bytes, seal
-from elldelta.ledger import admission
+from elldelta.ledger import admission, sealed_lines
 from elldelta.ledger.chain import LedgerChain
 from elldelta.model import Counts
 from elldelta.plan.classes import Boxes
@@ -167,6 +167,12 @@ class TestWhatMayBeLinked:
         )
         assert said in ed.verify(admitted, alone_file).sentences
         assert said in ed.verify(admitted).sentences
+
+    def test_a_copy_that_seals_the_line_is_not_said_to_lack_it(self, admitted, alone_file, tmp_path):
+        first, *lines = (tmp_path / "l").read_bytes().splitlines(keepends=True)
+        (tmp_path / "copy").write_bytes(b"".join((first, *sealed_lines(lines, {1}))))
+        with pytest.raises(FileError, match="It is sealed"):
+            ed.verify(admitted, alone_file, ledger=tmp_path / "copy")
 
     @pytest.mark.parametrize(
         "changes",

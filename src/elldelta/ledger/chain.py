@@ -474,10 +474,15 @@ def counted_line(chain: LedgerChain, line_hash: str, source: str) -> LedgerEntry
     """The release whose line has a hash; refuses a ledger that does not hold it, or has taken it back."""
     entry = next((entry for entry in chain.entries if entry.hash == line_hash), None)
     if entry is None:
+        is_sealed = any(line.hash == line_hash for line in chain.sealed)
         raise FileError(
-            f"{source} does not hold a line that it must hold.",
-            found=f"None of its {counted(len(chain.entries), 'release')} has the given hash.",
-            remedy="Lines were cut off at the end, or it is another ledger: restore it from a copy.",
+            f"{source} does not {'show' if is_sealed else 'hold'} a line that it must hold.",
+            found="It is sealed: its release was not published yet when this copy was handed out."
+            if is_sealed
+            else f"None of its {counted(len(chain.entries), 'release')} has the given hash.",
+            remedy="Fetch the ledger again."
+            if is_sealed
+            else "Lines were cut off at the end, or it is another ledger: restore it from a copy.",
         )
     if entry.sequence in chain.voided:
         raise FileError(
