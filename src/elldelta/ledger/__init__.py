@@ -4,7 +4,7 @@ A file of chained lines that admits releases one after the other and loses none 
 lines and the same admission serve whoever keeps them elsewhere.
 """
 
-from elldelta.ledger.admission import Admission, admit, check_line, check_owner
+from elldelta.ledger.admission import Admission, admit, check_line, check_owner, folded_owner
 from elldelta.ledger.chain import (
     LedgerChain,
     LedgerSnapshot,

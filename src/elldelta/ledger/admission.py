@@ -6,7 +6,6 @@ the line that it returns.
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -316,11 +315,16 @@ def check_line(
 
 
 def check_owner(owner: str) -> str:
-    """Returns the name of an owner, or refuses one that could not be told from others."""
-    if not 0 < len(owner) <= MOST_OWNER_CHARACTERS or not owner.isprintable():
+    """Returns the name of an owner, or refuses one that another could look like.
+
+    Owners must be told apart: one that publishes under two names is taken for two. So their names have
+    letters of one alphabet, in which no two letters look the same, and capitals make no difference.
+    """
+    if not (0 < len(owner) <= MOST_OWNER_CHARACTERS and owner.isascii() and owner.isprintable()):
         raise ParameterError(
-            f"An owner is a name of 1 to {MOST_OWNER_CHARACTERS} printable characters.",
-            found="It is empty, too long, or holds control characters.",
+            f"An owner is a name of 1 to {MOST_OWNER_CHARACTERS} printable ASCII characters.",
+            found="It is empty, too long, or has other characters: some look the same as others.",
+            remedy="Write it with the letters a to z: Klinik Sued.",
         )
     if owner != owner.strip():
         raise ParameterError("The name of an owner must not begin or end with a space.")
@@ -329,15 +333,16 @@ def check_owner(owner: str) -> str:
 
 def _check_name(owner: str, known: Sequence[str]) -> None:
     """Refuses a new owner with the name of another one in another spelling: it may be the same one."""
-    alike = [name for name in known if _folded(name) == _folded(owner)]
+    alike = [name for name in known if folded_owner(name) == folded_owner(owner)]
     if alike and owner not in known:
         raise RefusedError(
             f"The ledger knows {alike[0]!r}, whose name is nearly that of {owner!r}.",
-            found="They differ in capitals, spaces or the coding of letters only. An owner that publishes "
-            "under two names is taken for two, and nobody looks at what subtracting its releases shows.",
+            found="They differ in capitals or spaces only. An owner that publishes under two names is taken "
+            "for two, and nobody looks at what subtracting its releases shows.",
             remedy="Give the name in the ledger; or, if it is another owner, a name that differs more.",
         )
 
 
-def _folded(name: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+def folded_owner(name: str) -> str:
+    """What the names of two owners must differ in: one rule for ledgers in files and in databases."""
+    return " ".join(name.lower().split())

@@ -269,8 +269,10 @@ class LedgerEntry:
     def check(self, header: LedgerHeader) -> None:
         """Refuses what cannot be a line of a ledger with this header: lines come from servers, too."""
         texts = (self.owner, self.content_digest, self.software)
-        # Nothing may steer a terminal.
-        if not all(text.isprintable() for text in texts) or not re.fullmatch("[0-9a-f]{64}", self.nonce):
+        # Nothing may steer a terminal, or look like something else.
+        if not all(text.isascii() and text.isprintable() for text in texts) or not re.fullmatch(
+            "[0-9a-f]{64}", self.nonce
+        ):
             raise ParameterError("An entry of a ledger is malformed.")
         grouping_from_merged(self.merged, header.n_classes)
         _check_below(self.suppressed, header.n_classes)

@@ -425,3 +425,11 @@ def test_no_route_logs_what_it_is_sent(service):
     assert canary not in text.lower()
     for token in service.tokens.values():
         assert token.split("_", 2)[2] not in text
+
+
+def test_names_that_look_the_same_are_one(service):
+    def add(name):
+        return service.ask("agency", "POST", "/parties", json={"name": name, "role": "owner"}).status_code
+
+    assert [add(name) for name in ("HOSP-A", "hosp-a", "Hosp-A", "HOSP-B")] == [201, 409, 409, 201]
+    assert {add(name) for name in ("HOSP-\u0410", "H\u041eSP-A", "HOSP\u2010A", "\uff28OSP-A")} == {422}

@@ -124,6 +124,7 @@ class Party(Base):
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    folded_name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     role: Mapped[Role] = mapped_column(String(16))
     oidc_subject: Mapped[str | None] = mapped_column(String(255), index=True, unique=True)
     created_at: Mapped[dt.datetime]

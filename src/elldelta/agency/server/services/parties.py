@@ -34,6 +34,7 @@ from elldelta.agency.server.tables import (
 from elldelta.agency.server.trail import add_audit_subject, add_entry
 from elldelta.agency.views import View
 from elldelta.errors import ParameterError, counted
+from elldelta.ledger import folded_owner
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -134,9 +135,12 @@ def create_party(agency: Agency, name: str, role: Role) -> PartyView:
     if role not in ROLES:
         raise ParameterError(f"A role is one of {', '.join(ROLES)}.")
     add_audit_subject(name, role)
-    party = Party(name=name, role=role, created_at=agency.clock())
+    party = Party(name=name, folded_name=folded_owner(name), role=role, created_at=agency.clock())
     if not agency.database.insert(party):
-        raise ConflictError("There is a party of this name already.", remedy="Choose another name.")
+        raise ConflictError(
+            "There is a party of this name already, perhaps with other capitals.",
+            remedy="Choose another name.",
+        )
     return PartyView.model_validate(party)
 
 
