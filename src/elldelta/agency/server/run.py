@@ -64,8 +64,8 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
         raise ParameterError(
             "Other machines would reach the service without https and without limits.",
             found=f"It would listen on {settings.host}, and no proxy stands in front of it.",
-            remedy="Put a web server in front of it (deploy/nginx.conf) and name its address with "
-            "--behind-proxy, or listen on this machine only.",
+            remedy="Put a web server in front of it (deploy/nginx.conf) and name its address, "
+            "or listen on this machine only.",
             parameter=("behind_proxy", "host"),
         )
     prepare(settings)

@@ -128,7 +128,7 @@ class Settings(BaseModel):
             raise ParameterError(
                 "The address at which a proxy stands in front cannot be used.",
                 found="It is no address of https, or more than that.",
-                remedy="Write it as people type it: --behind-proxy https://agency.example",
+                remedy="Write it as people type it, such as https://agency.example",
                 parameter="behind_proxy",
             )
         return url
