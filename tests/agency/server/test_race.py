@@ -4,13 +4,19 @@ import asyncio
 import contextlib
 import itertools
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from sqlalchemy import select
 from tests.agency.registrations import full, make_plan, make_registration
 from tests.agency.server.real_server import DATABASES, PATIENCE, RealServer, bearer, own_settings
 from tests.switch import quick_or_all
 
+from elldelta.agency.server.services.ledger import export_ledger, report_state, show_ledger
+from elldelta.agency.server.services.releases import register_release
+from elldelta.agency.server.state import Agency
+from elldelta.agency.server.tables import LedgerLine
 from elldelta.cli.main import execute
 
 _numbers = itertools.count(1)
@@ -146,3 +152,41 @@ def test_many_repeats_of_one_request_add_one_line(server, own, tmp_path):
     assert sorted(answer.status_code for answer in answers) == [200] * (N_OWNERS - 1) + [201]
     assert {answer.json()["sequence"] for answer in answers} == {1}
     assert len(check_chain(server, token, plan, tmp_path)) == 1
+
+
+@pytest.mark.both_databases
+def test_no_reader_or_owner_among_many_is_told_of_damage(service):
+    """Owners register, publish and read at the same time, at two agencies that share a database."""
+    plan = service.issue(make_plan(releases=3))
+    owners = [f"own-{number}" for number in range(quick_or_all(12, 150))]
+    for owner in owners:
+        service.add(owner, "owner")
+
+    def work(number, owner):
+        agency, caller = agencies[number % 2], service.caller(owner)
+        registration = make_registration(plan, full(plan, n=3 + number))
+        told = register_release(agency, caller, plan.digest, registration.to_bytes())
+        show_ledger(agency, caller, plan.digest)
+        state = "published" if number % 3 else "voided"
+        report_state(agency, caller, plan.digest, registration.content_digest, state)
+        return told.sequence, show_ledger(agency, caller, plan.digest).n_lines
+
+    with contextlib.closing(Agency.open(service.settings)) as other, ThreadPoolExecutor(6) as threads:
+        agencies = service.agency, other
+        found = list(threads.map(work, range(len(owners)), owners))
+    assert len({sequence for sequence, _ in found}) == len(owners)
+    chain = show_ledger(service.agency, service.caller("auditor"), plan.digest)
+    assert chain.n_releases == sum(number % 3 > 0 for number in range(len(owners)))
+    assert chain.n_lines == max(n_lines for _, n_lines in found)
+
+
+@pytest.mark.both_databases
+def test_who_reads_sees_one_state_of_the_database(service):
+    """What others commit between two of its statements is not there."""
+    plan = service.issue(make_plan(releases=3))
+    auditor = service.caller("auditor")
+    with service.agency.database.reading() as session:
+        before = session.scalars(select(LedgerLine.sequence)).all()
+        service.register("owner", plan, full(plan), status=201)
+        assert session.scalars(select(LedgerLine.sequence)).all() == before == []
+    assert len(export_ledger(service.agency, auditor, plan.digest).splitlines()) == 2
