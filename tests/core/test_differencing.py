@@ -49,6 +49,23 @@ def test_a_register_less_six_people_gives_their_values():
     assert len(isolate(register, less)) == 3
 
 
+@given(npst.arrays(np.int64, (2, 3, 3), elements=st.integers(0, 3)), st.sampled_from([None, 2, 3]))
+def test_of_equal_classes_only_one_less_its_equal_is_found(counts, below):
+    found = isolate(*(ReleasedCounts(Partition(np.arange(3)), each) for each in counts), below=below)
+    assert {(item.how, item.first, tuple(item.counts)) for item in found} == {
+        (how, (place,), tuple(rest))
+        for how, (one, other) in (
+            ("first minus second", counts),
+            ("second minus first", counts[::-1]),
+        )
+        for place, rest in enumerate(one - other)
+        if (rest >= 0).all()
+        and rest.any()
+        and ((one[place] > 0) & (other[place] > 0)).any()
+        and (below is None or (rest > 0).sum() < below)
+    }
+
+
 def test_a_coarser_table_around_and_a_finer_one_inside_give_the_same_people():
     people = np.array([[3, 2, 4], [4, 3, 3], [2, 5, 1]])
     fewer = people - np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]])

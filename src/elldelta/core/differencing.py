@@ -107,6 +107,8 @@ def isolate(
         second: Another one.
         below: Only groups with fewer values; by default all.
     """
+    if not _may_isolate(first, second, below):
+        return ()
     first, second = distinct_cells([first, second])
     graph = _Graph(first, second)
     found: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Isolated] = {}
@@ -130,6 +132,15 @@ def isolate(
             counts.setflags(write=False)
             listed.append(Isolated("meet", (a,), (b,), counts, groups=first.groups))
     return tuple(sorted(listed, key=lambda item: (item.diversity, item.records)))
+
+
+def _may_isolate(first: ReleasedCounts, second: ReleasedCounts, below: int | None) -> bool:
+    """Whether a search can find anything; of equal classes only one less its equal can be found."""
+    one, other = first.partition.class_of, second.partition.class_of
+    if one.shape != other.shape or (one != other).any():
+        return True
+    rest = first.counts - second.counts
+    return any(_small_groups(each, first.groups, below) for each in (rest, -rest))
 
 
 def _small_groups(rest: Counts, groups: Counts | None, below: int | None) -> list[int]:

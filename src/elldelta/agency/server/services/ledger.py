@@ -10,17 +10,15 @@ The audit across the registered releases is exact, and computed once for every s
 from __future__ import annotations
 
 import json
-import zlib
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from sqlalchemy import exists, func, select, true
+from sqlalchemy import func, select
 
 from elldelta.agency.admission import (
     KnownLedger,
     LedgerDamagedError,
-    Registered,
     check_subtraction,
     ledger_chain,
     ledger_export,
@@ -32,7 +30,16 @@ from elldelta.agency.server.errors import ConflictError, required
 from elldelta.agency.server.paging import Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan
-from elldelta.agency.server.tables import AGENCY, AUDITOR, LedgerLine, Party, Population, Publication
+from elldelta.agency.server.services.registered import (
+    SEE_ALL,
+    has_state,
+    hidden_from,
+    is_visible,
+    load_all_registered,
+    load_registered,
+    registered_by,
+)
+from elldelta.agency.server.tables import LedgerLine, Population, Publication
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.agency.server.trail import add_audit_subject, skip_audit
@@ -40,7 +47,6 @@ from elldelta.agency.views import StateView, SubtractionView
 from elldelta.audit.measures import summarize
 from elldelta.audit.overlay import Overlay
 from elldelta.audit.shares import ClosenessLimit
-from elldelta.core.distribution import frozen
 from elldelta.errors import RefusedError
 from elldelta.files import digest, json_object
 from elldelta.ledger import SealedLine, VoidLine, line_bytes, sealed_lines
@@ -48,8 +54,7 @@ from elldelta.ledger import SealedLine, VoidLine, line_bytes, sealed_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-    from sqlalchemy import ColumnElement, Row, Select
+    from sqlalchemy import Row
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.state import Agency, Caller
@@ -61,73 +66,6 @@ if TYPE_CHECKING:
 
 MOST_LEDGERS = 64
 """Of so many plans a process keeps what it has read of their ledgers."""
-
-SEE_ALL = frozenset({AGENCY, AUDITOR})
-
-
-def has_state(state: Literal["published", "voided"]) -> ColumnElement[bool]:
-    """Whether the owner of a registration has said this about it."""
-    return exists().where(
-        Publication.plan_digest == RegistrationRow.plan_digest,
-        Publication.sequence == RegistrationRow.sequence,
-        Publication.state == state,
-    )
-
-
-def is_visible(caller: Caller) -> ColumnElement[bool]:
-    """Which registrations a caller may see: what was published and its own; the agency and auditors all."""
-    if caller.role in SEE_ALL:
-        return true()
-    return has_state("published") | (RegistrationRow.party_id == caller.id)
-
-
-def hidden_from(session: Session, caller: Caller, plan_digest: str) -> frozenset[int]:
-    """The lines of a ledger that a caller may not see."""
-    here = RegistrationRow.plan_digest == plan_digest
-    return frozenset(session.scalars(select(RegistrationRow.sequence).where(here, ~is_visible(caller))))
-
-
-def registered_by(caller: Caller, plan_digest: str, content_digest: str) -> Select[RegistrationRow]:
-    """The release of this content that a caller has registered under a plan, if it has."""
-    return select(RegistrationRow).where(
-        RegistrationRow.plan_digest == plan_digest,
-        RegistrationRow.party_id == caller.id,
-        RegistrationRow.content_digest == content_digest,
-    )
-
-
-def load_registered(session: Session, plan: Plan, sequence: int) -> Registered:
-    """A release that was admitted."""
-    chosen = (LedgerLine.plan_digest == plan.digest) & (LedgerLine.sequence == sequence)
-    line = session.scalars(select(LedgerLine.line).where(chosen)).one()
-    row = session.execute(
-        select(RegistrationRow.counts, Party.name)
-        .join(Party, Party.id == RegistrationRow.party_id)
-        .where(RegistrationRow.plan_digest == plan.digest, RegistrationRow.sequence == sequence)
-    ).one()
-    return Registered(plan, row.name, line, unpacked(row.counts, plan.schema.n_values))
-
-
-def packed(counts: NDArray[np.int64]) -> bytes:
-    """Counts as they are stored."""
-    return zlib.compress(counts.astype("<i8").tobytes())
-
-
-def unpacked(content: bytes, n_values: int) -> NDArray[np.int64]:
-    """What `packed` has made.
-
-    Raises:
-        LedgerDamagedError: It is something else.
-    """
-    try:
-        return frozen(np.frombuffer(zlib.decompress(content), dtype="<i8").reshape(-1, n_values), np.int64)
-    except (zlib.error, ValueError):
-        raise LedgerDamagedError(
-            "The counts of a registered release cannot be read.",
-            found="They are not what was stored.",
-            remedy="Restore the database from a copy.",
-        ) from None
-
 
 _LINES = select(LedgerLine.line).order_by(LedgerLine.sequence)
 
@@ -244,8 +182,7 @@ def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases:
     published: list[Published] = []
     places: dict[str, list[int]] = {}
     with agency.database.reading() as session:
-        for number in linked:
-            item = load_registered(session, plan, number)
+        for number, item in zip(linked, load_all_registered(session, plan, linked), strict=True):
             places.setdefault(item.owner, []).append(len(published))
             published.append(replace(item.published, name=f"{item.owner} ({number})"))
     series = list(places.values())
@@ -346,7 +283,12 @@ def load_released(
     plans = [] if n_waiting else [plan, *(load_plan(agency, other) for other in others)]
     released = (
         PlanReleases.of(
-            each, [load_registered(session, each, line.sequence) for line in load_chain(session, each).active]
+            each,
+            list(
+                load_all_registered(
+                    session, each, [line.sequence for line in load_chain(session, each).active]
+                )
+            ),
         )
         for each in plans
     )
@@ -450,7 +392,7 @@ def _compared(
         )
         .order_by(RegistrationRow.sequence)
     ).all()
-    new = [load_registered(session, plan, other) for other in others if other not in before]
+    new = list(load_all_registered(session, plan, [other for other in others if other not in before]))
     try:
         if new:
             release = load_registered(session, plan, row.sequence)
@@ -479,7 +421,13 @@ def _subtracted(session: Session, agency: Agency, row: RegistrationRow) -> Subtr
         )
         .order_by(RegistrationRow.plan_digest, RegistrationRow.sequence)
     ).all()
-    loaded = (load_registered(session, load_plan(agency, digest), number) for digest, number in others)
+    loaded = (
+        item
+        for digest, rows in groupby(others, key=lambda other: other.plan_digest)
+        for item in load_all_registered(
+            session, load_plan(agency, digest), [other.sequence for other in rows]
+        )
+    )
     return subtracted(plan, replace(release.published, name="your release"), loaded)
 
 

@@ -22,18 +22,15 @@ from elldelta.agency.receipt import sign_admission
 from elldelta.agency.registration import Registration, changes_of, validate_registration
 from elldelta.agency.server.errors import ConflictError, TooManyError, required
 from elldelta.agency.server.paging import FIRST_PAGE, Cursor, Page, read_page
-from elldelta.agency.server.services.ledger import (
-    follow_ledger,
+from elldelta.agency.server.services.ledger import follow_ledger, is_taken, load_released, lock_population
+from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan, require_issued
+from elldelta.agency.server.services.registered import (
     has_state,
-    is_taken,
     is_visible,
     load_registered,
-    load_released,
-    lock_population,
     packed,
     registered_by,
 )
-from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan, require_issued
 from elldelta.agency.server.tables import OWNER, LedgerLine, Publication, Refusal
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
