@@ -248,6 +248,16 @@ def test_without_its_packages_the_command_says_what_to_install(monkeypatch, caps
     assert "pip install 'elldelta[server]'" in capsys.readouterr().err
 
 
+def test_a_process_that_answers_does_not_load_what_others_plan_with():
+    """Every process of the service would have its own copy in memory."""
+    code = (
+        "import sys, uvicorn, elldelta.agency.server.run;"
+        "print(sorted({'numba', 'duckdb', 'pyarrow', 'matplotlib', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_other_commands_do_not_wait_for_the_service():
     code = (
         "import sys, elldelta.cli.main; print([n for n in sys.modules if re.match('fastapi|sqlalchemy', n)])"
