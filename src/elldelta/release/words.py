@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 from elldelta.errors import counted
+from elldelta.schema.domains import Categories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from elldelta.release.manifest import Manifest, Updated
+    from elldelta.schema.column import Column
+
+_FORMULA = re.compile(r"[=+@\t\r-](?![\d.,]+$)")
+"""How a text begins that spreadsheets compute when they open a CSV file; a number is none."""
 
 
 def sentences_of(manifest: Manifest) -> tuple[str, ...]:
@@ -71,7 +78,24 @@ def sentences_of(manifest: Manifest) -> tuple[str, ...]:
             f"rounded to multiples of {manifest.weights['step']:,g}, so that no record's weight is told."
         )
     sentences += _account(manifest)
+    columns = [*manifest.schema.quasi_identifiers, *manifest.schema.sensitives]
+    if taken := [repr(column.name) for column in columns if _has_formulas(column)]:
+        sentences.append(
+            f"In a CSV file spreadsheets take texts of {', '.join(taken)} that begin with = + - or @ for "
+            "formulas: import them as text."
+        )
     return tuple(sentences)
+
+
+def _has_formulas(column: Column) -> bool:
+    """Whether its name, or a text that somebody chose for its cells, is a formula to a spreadsheet."""
+    texts = [column.name]
+    if isinstance(column.domain, Categories):
+        texts += column.domain.values
+    if column.hierarchy is not None:
+        texts += (label for row in column.hierarchy.rows for label in row)
+    # Some take wide characters for the plain ones.
+    return any(_FORMULA.match(unicodedata.normalize("NFKC", text)) for text in texts)
 
 
 def _account(manifest: Manifest) -> Iterator[str]:
