@@ -194,7 +194,7 @@ def test_releases_for_closeness_are_audited_without_their_plan_and_not_judged(pl
     assert not found.holds
     assert found.verdict.startswith("Not judged: closeness was promised")
     assert found.surest_share is not None  # what linking shows is there all the same
-    assert "--closeness-to PLAN" in found.next_steps[0]
+    assert "with their plan" in found.next_steps[0]
     assert ed.audit(releases, ell=2).is_judged
     with pytest.raises(ParameterError, match="no number of values"):
         ed.audit_before(releases[0], releases[1:])

@@ -179,7 +179,7 @@ def test_subtraction_fails_an_audit_that_linking_passes(elldelta, described, tmp
     assert found["subtraction"]["status"] == "found"
     assert found["subtraction"]["diversity_min"] == 1
     assert "minus" in found["verdict"]
-    said = elldelta(*command).out
+    said = elldelta(*command, "--details").out
     assert "Subtraction: possible." in said
     words = " ".join(said.split())
     assert "come from one owner, compare them as a series to check what changed. If not, say whether" in words

@@ -245,8 +245,8 @@ def test_a_value_outside_its_domain_can_be_quarantined(elldelta, story, out, str
     result = elldelta(
         "release", source, "--plan", story.plan, "-o", out / "release.csv", "--outside", side, "--json"
     ).json
-    assert result["records_quarantined"] == 8
-    assert result["records_released"] == 2992
+    assert result["records"]["left_out"]["outside"] == 8
+    assert result["records"]["released"] == 2992
     assert (digests(story.folder), source.read_bytes()) == before
     header, quarantined = read_rows(side)
     expected = [*rows[10:17], rows[100]]

@@ -204,12 +204,13 @@ def test_the_same_plan_twice_is_the_same_file(elldelta, story, tmp_path):
 
 
 def test_a_plan_says_in_words_what_it_promises(elldelta, story, tmp_path):
-    shown = elldelta("plan", story.model, *SMALL_PLAN, "-o", tmp_path / "plan.json").out
+    shown = elldelta("plan", story.model, *SMALL_PLAN, "-o", tmp_path / "plan.json", "--details").out
     assert "at least 3 values of 'disease'" in shown
     assert "2,500 records" in shown
     assert "certificate" in shown
     without = elldelta(
-        "plan", story.model, *SMALL_PLAN, "--kind", "probabilistic", "-o", tmp_path / "other.json"
+        *("plan", story.model, *SMALL_PLAN, "--kind", "probabilistic"),
+        *("-o", tmp_path / "other.json", "--details"),
     ).out
     assert "except with probability at most" in without
     assert "0.01 per release" in without
@@ -280,8 +281,10 @@ def test_a_release_holds_what_the_plan_says_about_every_record(elldelta, story, 
     header, released = read_rows(target)
     assert header == (*QUASI_IDENTIFIERS, SENSITIVE)
     assert Counter(released) == brute_force.release(story.document("plan.json"), rows)
-    assert result["records_read"] == result["records_released"] == len(released) == 3000
-    assert result["records_suppressed"] == result["records_quarantined"] == 0
+    nothing = {"missing": 0, "outside": 0, "unpublished": 0}
+    read = {"read": 3000, "lingering": 0, "released": len(released), "left_out": nothing, "repeated": 0}
+    assert result["records"] == read
+    assert len(released) == 3000
     manifest = manifest_of(target)
     assert manifest["plan_digest"] == result["plan_digest"] == story.document("plan.json")["digest"]
     shown = {}
@@ -351,7 +354,7 @@ def test_a_combination_that_the_past_never_saw_falls_into_exactly_one_class(elld
     assert len(unseen) > 100
     owner, target = write_parquet(tmp_path / "owner.parquet", rows), tmp_path / "release.csv"
     result = elldelta("release", owner, "--plan", plan, "-o", target, "--json").json
-    assert result["records_released"] == 4000
+    assert result["records"]["released"] == 4000
     assert Counter(read_rows(target)[1]) == brute_force.release(document(plan), rows)
 
 
@@ -374,8 +377,8 @@ def test_missing_values_follow_the_policy_of_their_column(elldelta, tmp_path):
     )
     target = tmp_path / "release.csv"
     result = elldelta("release", past, "--plan", plan, "-o", target, "--json").json
-    assert result["records_suppressed"] == without
-    assert result["records_released"] == 4000 - without
+    assert result["records"]["left_out"]["missing"] == without
+    assert result["records"]["released"] == 4000 - without
     kept = [row for row in rows if row[SENSITIVE] is not None]
     assert Counter(read_rows(target)[1]) == brute_force.release(document(plan), kept)
     assert manifest_of(target)["nulls"] == {SENSITIVE: without}

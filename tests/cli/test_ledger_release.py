@@ -202,7 +202,7 @@ def test_a_release_that_fits_the_copy_of_a_ledger_is_admitted_as_it_is(world, tm
         before = (tmp_path / "book.ledger").read_bytes()
         assert execute([*into, "--ledger", book, "--ledger-copy", book]) == 2
         assert execute([*into, "--ledger-copy", book]) == 0
-        assert "Register it with the agency" in capsys.readouterr().out
+        assert "elldelta remote register" in capsys.readouterr().out
         assert (tmp_path / "book.ledger").read_bytes() == before
         tried = (tmp_path / f"{number}.parquet").read_bytes()
         assert execute([*into, "--ledger", book, "--overwrite"]) == 0

@@ -48,7 +48,7 @@ def test_na_is_no_vote(elldelta, votes, by_votes, tmp_path):
     assert "from 1 to 2" in refused.error["problem"]
     elldelta("plan", model, "--ell", "2", "--releases", "1", "--records", "500", "-o", plan)
     made = elldelta("release", table, "--plan", plan, "-o", tmp_path / "r.csv", "--json").json
-    assert (made["diversity"], made["records_suppressed"]) == (2, 400)
+    assert (made["diversity"], made["records"]["left_out"]["missing"]) == (2, 400)
     for command in (("audit", tmp_path / "r.csv", "--ell", "3"), ("audit", table, *by_votes)):
         found = elldelta(*command, "--json", code=3).json
         assert found["diversity_min_any"] == 2
@@ -93,7 +93,7 @@ def test_whoever_insists_is_quoted(elldelta, votes, described, by_votes, tmp_pat
     words = json.loads(plan.read_text())["promise"]
     assert "3 values of 'vote' (a missing one counts as a value)" in words
     made = elldelta("release", table, "--plan", plan, "-o", tmp_path / "r.parquet")
-    assert "A missing value counts as one." in made.out
+    assert "3 values of 'vote' (a missing one counts as a value)" in made.out
     assert "A missing value counts as one of them." in elldelta("audit", tmp_path / "r.parquet").out
     assert elldelta("audit", table, *by_votes, "--json", code=3).json["diversity_min_any"] == 2
     described('quasi_identifiers = ["zip"]\nsensitive = [{ name = "vote", nulls = "category" }]')

@@ -95,7 +95,7 @@ def test_a_query_stands_for_a_table(elldelta, story, database, tmp_path):
     done = elldelta("estimate", text, "--schema", story.schema, "-o", model, *IN_DATABASE)
     assert done.json["records_read"] == 6000
     done = elldelta("release", text, "--plan", story.plan, "-o", tmp_path / "r.csv", *IN_DATABASE)
-    assert done.json["records_released"] == 6000
+    assert done.json["records"]["released"] == 6000
     elldelta("verify", tmp_path / "r.csv", "--plan", story.plan)
     for arguments, words in (
         (("past", text, "--engine", "postgres"), "one table at a time"),
@@ -130,7 +130,7 @@ def test_quarantined_records_come_out_of_the_database(elldelta, story, database,
     both = f"SELECT * FROM owner_a UNION ALL ({strange})"
     target = ("-o", tmp_path / "r.csv", "--outside", tmp_path / "q.csv")
     done = elldelta("release", both, "--plan", story.plan, *target, *IN_DATABASE)
-    assert done.json["records_quarantined"] == 7
+    assert done.json["records"]["left_out"]["outside"] == 7
     assert (tmp_path / "q.csv").read_text().count(CANARY) == 7
     assert elldelta("verify", tmp_path / "r.csv", "--plan", story.plan, "--json").json["records"] == 3000
 

@@ -123,7 +123,7 @@ def test_a_release_knows_where_it_is(tmp_path, plan):
     assert document["release"] == str(target)
     assert written.name == "release.csv"
     assert json.loads(Path(document["manifest"]).read_text()) == written.manifest.to_dict()
-    assert document["records_released"] == 3000
+    assert document["records"]["released"] == 3000
     named = ed.release(frame, plan, name="hospital A")
     assert [item.name for item in ed.audit([written, named]).releases] == ["release.csv", "hospital A"]
     assert ed.audit([written]).diversity_min == ed.audit([target]).diversity_min

@@ -16,7 +16,8 @@ from elldelta.pages.page import share_upper
 
 _COUNTS = {
     "": {"classes_linked", "classes_without_common_value", "classes_below_any"},
-    "releases": {"records", "classes", "classes_below", "records_below"},
+    **{key: {"records", "classes", "classes_below", "records_below"} for key in ("release", "releases")},
+    "records_left_out": {"missing", "outside", "unpublished"},
     "histogram": {"classes", "records"},
     "linked": {"records", "classes_below", "records_below", "classes_exposed", "records_exposed"},
     "left_out": {"classes_below_any"},
@@ -37,11 +38,21 @@ _WORDS = {
     *("status", "because"),
     *("public", "holds", "values_hold", "is_exact"),
     *("reference", "words", "question", "note", "is_complete", "sensitive", "software"),
-    "range_of_loss",
+    *("range_of_loss", "judged", "described_by"),
 }
 _NUMBERS = {
     *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),
-    *("allowed", "below", "values_min", "kinds", "in_all", "in_some_known", "in_some_unknown", "unknown"),
+    *(
+        "promised",
+        "allowed",
+        "below",
+        "values_min",
+        "kinds",
+        "in_all",
+        "in_some_known",
+        "in_some_unknown",
+        "unknown",
+    ),
 }
 _LISTS = {
     *("releases", "columns", "histogram", "readings", "curve", "left_out", "assumptions", "next_steps"),

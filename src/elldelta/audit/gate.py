@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.audit.documents import for_the_public, plain, without_labels
+from elldelta.audit.measures import summary_of
 from elldelta.audit.releases import missing_counts
 from elldelta.audit.result import LIMITS
 from elldelta.audit.series import measure_series
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from elldelta.audit.overlay import Overlay
     from elldelta.audit.releases import Assumption
+    from elldelta.audit.result import ReleaseSummary
     from elldelta.audit.series import OwnerSeries, SeriesResult
     from elldelta.audit.shares import ClosenessLimit, ClosenessResult
     from elldelta.audit.subtraction import Subtraction
@@ -67,6 +69,9 @@ class Gate(Displayed):
         assumptions: What was taken for granted.
         closeness: How far from a reference shares can be for people in the new release, if that was asked.
         series: What subtracting the owner's last release from it shows, if it is not the owner's first.
+        release: The new release by itself.
+        sensitive: The sensitive column.
+        promised: The largest diversity that a release promises, or None.
     """
 
     before: str
@@ -77,6 +82,9 @@ class Gate(Displayed):
     classes: tuple[FailingClass, ...]
     subtraction: Subtraction
     assumptions: tuple[Assumption, ...]
+    release: ReleaseSummary
+    sensitive: str
+    promised: int | None
     closeness: ClosenessResult | None = None
     series: SeriesResult | None = None
 
@@ -151,7 +159,10 @@ class Gate(Displayed):
             "published": list(self.published),
             "columns": list(self.columns),
             "public": public,
+            "sensitive": self.sensitive,
+            "release": plain(self.release),
             "ell": self.ell,
+            "promised": self.promised,
             "holds": self.holds,
             "verdict": self.verdict,
             "diversity_min": self.diversity_min,
@@ -222,6 +233,9 @@ def gate(
         subtraction=subtract(overlay, ell, contained, [owner.places for owner in owners], member_of=new),
         series=series,
         assumptions=overlay.assumptions,
+        release=summary_of(overlay, new, ell),
+        sensitive=overlay.sensitive,
+        promised=overlay.promised,
         closeness=closeness,
     )
 

@@ -77,12 +77,7 @@ def summarize(
     series = tuple(measure_series(overlay, owner, ell, closeness) for owner in owners)
     readings, reference, baseline = inference_risks(overlay, closeness, model)
     return Audit(
-        releases=tuple(
-            _alone(*each, ell)
-            for each in zip(
-                overlay.names, overlay.class_counts, overlay.releases, overlay.losses, strict=True
-            )
-        ),
+        releases=tuple(summary_of(overlay, place, ell) for place in range(len(overlay.releases))),
         range_of_loss=range_of_loss(overlay.described_by),
         columns=overlay.columns,
         sensitive=overlay.sensitive,
@@ -116,24 +111,25 @@ def _read_from_counts(series: Sequence[SeriesResult]) -> list[Assumption]:
     return [READ_FROM_COUNTS] if any(owner.is_read_from_counts for owner in series) else []
 
 
-def _alone(
-    name: str, classes: NDArray[np.int64], release: ReleasedCounts, loss: float | None, ell: int
-) -> ReleaseSummary:
+def summary_of(overlay: Overlay, place: int, ell: int) -> ReleaseSummary:
     """One release: its records and classes, and what somebody sees who knows where a person is."""
+    classes, release = overlay.class_counts[place], overlay.releases[place]
     counts = release.counts
     by_itself = measure(counts, ell, release.groups)
     n_records = int(classes.sum())
     return ReleaseSummary(
-        name=name,
+        name=overlay.names[place],
         records=n_records,
         classes=int((classes.sum(axis=1) > 0).sum()),
-        loss=loss,
+        loss=overlay.losses[place],
         diversity=by_itself.diversity_min,
         k=k_anonymity(counts),
         entropy=by_itself.entropy_min,
         t_closeness=t_closeness(counts, classes.sum(axis=0)),
         classes_below=by_itself.classes_below,
         records_below=min(by_itself.records_below, n_records),  # overlapping classes count records twice
+        described_by=overlay.described_by[place],
+        records_left_out=overlay.left_out[place],
     )
 
 

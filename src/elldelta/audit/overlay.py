@@ -147,6 +147,7 @@ class Overlay:
         contents: The digest of what each release holds, where a manifest tells it.
         losses: How much information each release loses.
         described_by: What says what each release shows.
+        left_out: The records that each leaves out, by reason.
     """
 
     columns: tuple[str, ...]
@@ -166,6 +167,7 @@ class Overlay:
     contents: tuple[str, ...] = ()
     losses: tuple[float | None, ...] = ()
     described_by: tuple[str, ...] = ()
+    left_out: tuple[Mapping[str, int], ...] = ()
 
     @classmethod
     def from_published(cls, published: Sequence[Published], plan: Plan | None = None) -> Overlay:
@@ -209,6 +211,7 @@ class Overlay:
             contents=tuple(item.manifest.content_digest for item in published),
             losses=tuple(item.loss for item in published),
             described_by=("manifest",) * len(published),
+            left_out=tuple(item.manifest.records["left_out"] for item in published),
         )
 
     @classmethod
@@ -303,6 +306,7 @@ class Overlay:
             ),
             losses=tuple(losses[: len(releases)]),
             described_by=tuple(release.described_by for release in releases),
+            left_out=tuple(release.left_out for release in releases),
             labels=_meanings(understanding)
             if any(item.described_by == "labels" for item in releases)
             else (),

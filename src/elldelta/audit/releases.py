@@ -7,7 +7,7 @@ what somebody says about a column, or what can be read in one way only; all that
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -92,7 +92,7 @@ class ReadRelease:
         class_of: The class of each box; None if every class is one box, so that equal ones are one class.
         described_by: What says what it shows.
         ell: What its manifest promises.
-        n_left_out: Records without a sensitive value, which are not counted.
+        left_out: Records that it does not show, or that are not counted here, by reason.
         plan_digest: The plan that its manifest names.
         loss: How much information it loses, if its manifest tells the range that was seen.
     """
@@ -105,7 +105,7 @@ class ReadRelease:
     class_of: NDArray[np.int64] | None = None
     described_by: Literal["manifest", "schema", "labels"] = "labels"
     ell: int | None = None
-    n_left_out: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
     plan_digest: str | None = None
     loss: float | None = None
 
@@ -127,7 +127,13 @@ class ReadRelease:
             )
         read = cls.from_classes(published.name, schema, published.classes, published.counts, names[:-1])
         manifest = published.manifest
-        return replace(read, ell=manifest.ell, plan_digest=manifest.plan_digest, loss=published.loss)
+        return replace(
+            read,
+            ell=manifest.ell,
+            plan_digest=manifest.plan_digest,
+            loss=published.loss,
+            left_out=manifest.records["left_out"],
+        )
 
     @classmethod
     def from_classes(
@@ -187,13 +193,13 @@ def read_release(
         values = values_of_schema(schema, counted.values)
         counts_missing |= schema.sensitive.has_missing
     found = counted.with_values(values, keep_missing=columns.sensitive_nulls != "suppress" or counts_missing)
-    n_left_out = counted.n_records - found.n_records
+    left_out = {"missing": counted.n_records - found.n_records}
     places = [None if column is None else present.index(column) for column in names]
     labels = tuple(
         tuple(EVERYTHING if place is None else row[place] for place in places) for row in found.labels
     )
     if schema is None:
-        return ReadRelease(name, labels, found.values, found.counts, labels, n_left_out=n_left_out)
+        return ReadRelease(name, labels, found.values, found.counts, labels, left_out=left_out)
     unknown = set(found.values) - {*sensitive_texts(schema), None}
     if unknown:
         raise unknown_values(schema.sensitive, name, len(unknown))
@@ -211,7 +217,7 @@ def read_release(
         found.counts,
         boxes,
         described_by="schema",
-        n_left_out=n_left_out,
+        left_out=left_out,
     )
 
 
@@ -457,7 +463,8 @@ def _sensitive(
         )
     if None in distinct:
         notes.append(MISSING_IS_A_VALUE)
-    if n_left_out := sum(release.n_left_out for release in releases):
+    read_here = (release for release in releases if release.described_by != "manifest")
+    if n_left_out := sum(release.left_out.get("missing", 0) for release in read_here):
         notes.append(
             Assumption(
                 f"Missing sensitive values are no values: {counted(n_left_out, 'record')} with one are left "

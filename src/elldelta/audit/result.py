@@ -53,6 +53,8 @@ class ReleaseSummary:
         t_closeness: The largest total variation between a class and the whole release.
         classes_below: Classes with fewer than ell values.
         records_below: Records in them.
+        described_by: What says what it shows: its manifest, a schema or its labels.
+        records_left_out: Records that it does not show, by reason, as far as somebody has said.
     """
 
     name: str
@@ -65,6 +67,8 @@ class ReleaseSummary:
     t_closeness: float | None
     classes_below: int
     records_below: int
+    described_by: str
+    records_left_out: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -353,7 +357,7 @@ class Audit(Displayed):
                 before,
             ]
         if not self.is_judged:
-            return ["Audit them with their plan: elldelta audit RELEASES --closeness-to PLAN.", before]
+            return ["Audit them with their plan: only it says what shares must be close to.", before]
         steps = []
         if self.values_hold:
             return ["Publish larger classes, or make the next releases from a plan for closeness.", before]
@@ -406,6 +410,7 @@ class Audit(Displayed):
                 "contents": self.contents,
                 "public": public,
                 "ell": self.ell,
+                "promised": self.promised,
                 "holds": self.holds,
                 "judged": self.is_judged,
                 "values_hold": self.values_hold,

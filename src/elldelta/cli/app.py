@@ -78,8 +78,9 @@ class _Command(TyperCommand):
             for param in self.params
             if isinstance(param, TyperOption) and param.name
         }
-        output.use_options(
-            {name: option for name, option in _OTHER_NAMES.items() if option in options.values()} | options
+        output.use_command(
+            [*ctx.command_path.split(), *args],
+            {name: option for name, option in _OTHER_NAMES.items() if option in options.values()} | options,
         )
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in {*order}:

@@ -61,6 +61,12 @@ def note_ell_of_one(ell: int | None) -> int | None:
 
 
 Json = Annotated[bool, Doc("Print one JSON object and nothing else.", panel="Expert")]
+Details = Annotated[
+    bool,
+    Doc(
+        "Print everything that was found above the five closing lines, and what was assumed.", panel="Expert"
+    ),
+]
 Ell = Annotated[
     int,
     typer.Option("--ell", help="Sensitive values that must be left for everybody.", callback=note_ell_of_one),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 _OPTIONS: ContextVar[Mapping[str, str]] = ContextVar("options")
 """The options of the command that runs, by the names of their parameters."""
+
+_TYPED: ContextVar[Sequence[str]] = ContextVar("typed")
+"""The command that runs, word by word as it was typed."""
 
 _BAR_DELAY_SECONDS = 1.0
 """After how long a bar appears."""
@@ -118,9 +122,24 @@ def progress_bar(doing: str) -> Iterator[Progress | None]:
             bar.stop()
 
 
-def use_options(options: Mapping[str, str]) -> None:
-    """Tells which options the command that runs has, by the names of their parameters."""
+def use_command(typed: Sequence[str], options: Mapping[str, str]) -> None:
+    """Tells which command runs, and which options it has, by the names of their parameters."""
+    _TYPED.set(typed)
     _OPTIONS.set(options)
+
+
+def again(option: Sequence[str], others: Sequence[str] = ()) -> str:
+    """The command that runs, to be pasted, with an option, which it may have had, and with others.
+
+    Args:
+        option: The name of an option and, if it has one, its value.
+        others: Options that it did not have.
+    """
+    typed = [word for word in _TYPED.get() if not word.startswith(f"{option[0]}=")]
+    if option[0] in typed:
+        place = typed.index(option[0])
+        del typed[place : place + len(option)]
+    return shlex.join([*typed, *option, *others])
 
 
 def options_for(parameters: Iterable[str]) -> list[str]:

@@ -134,7 +134,7 @@ def plan_to_file(
     overwrite: bool = False,
     progress: Progress | None = None,
     workers: Workers = HERE,
-) -> dict[str, Any]:
+) -> tuple[Plan, dict[str, Any]]:
     """Makes the plan that a wish asks for and writes it, if it and its picture can be written at all.
 
     Args:
@@ -148,8 +148,8 @@ def plan_to_file(
         workers: Where regions are planned.
 
     Returns:
-        What the plan says in short, how much information it loses, and what its classes would hold of so many
-        records like those of the model.
+        The plan; and how much information it loses, what its classes would hold of so many records like those
+        of the model, and how many past records were left out of the model.
     """
     check_writable(path, overwrite=overwrite)
     check_picture(picture, overwrite=overwrite)
@@ -162,11 +162,12 @@ def plan_to_file(
 
         write_picture(picture_of_classes(made), picture, overwrite=overwrite)
     write_plan(made, path, overwrite=overwrite)
-    return {
-        **made.summary(),
+    account = past.accounting
+    return made, {
         "loss": made.loss(past),
         "smallest_class": float(sizes.min()),
         "largest_class": float(sizes.max()),
+        "left_out": {"missing": account.n_suppressed, "outside": account.n_quarantined},
     }
 
 

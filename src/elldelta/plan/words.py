@@ -13,7 +13,7 @@ from elldelta.plan.closeness import Closeness
 from elldelta.plan.columns import APART
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from elldelta.parameters import Movers
     from elldelta.plan.columns import ColumnPlan
@@ -39,6 +39,37 @@ def promise_of(plan: Plan) -> str:
     if plan.is_certified and plan.k > max(plan.ells) * plan.min_records:
         sentences.append(f"No published class holds fewer than {counted(plan.k, 'record')}.")
     return " ".join((*sentences, *(_chances_of_passing(plan) if plan.is_certified else ())))
+
+
+def in_one_sentence(
+    columns: Iterable[tuple[str, int, float | None]],
+    *,
+    releases: int,
+    failure_upper: float | None,
+    by_ledger: bool,
+) -> str:
+    """What is promised of linked releases, in one sentence.
+
+    Args:
+        columns: Of every sensitive column its name, the values that are left, and the closeness or None.
+        releases: How many releases may be linked.
+        failure_upper: How likely the promise fails; None if it holds for certain.
+        by_ledger: Whether one ledger admits all releases, and any number may be linked.
+    """
+    kept = []
+    for name, ell, closeness in columns:
+        if ell > 1 or closeness is None:
+            kept.append(f"at least {counted(ell, 'value')} of {name} are left")
+        if closeness is not None:
+            kept.append(f"shares of {name} are within {100 * closeness:g} points of the plan's reference")
+    which = f"any {releases} linked releases of the plan" if releases > 1 else "a release of the plan"
+    if by_ledger:
+        which = "any linked releases that one ledger has admitted"
+    surely = "for certain"
+    if failure_upper is not None:
+        surely = f"except with probability at most {rounded_up(failure_upper)}"
+    words = f"{' and '.join(kept)} for whoever is in {which}, {surely}, if the plan's conditions are true."
+    return words[0].upper() + words[1:]
 
 
 def _sentences(plan: Plan, column: ColumnPlan, sensitive: Column) -> list[str]:
@@ -105,6 +136,23 @@ def _chances_of_passing(plan: Plan) -> list[str]:
             else f"estimated, with a chance of at most {plan.delta:g}."
         ),
     ]
+
+
+def chance_in_short(plan: Plan) -> str:
+    """How likely a release is refused, or the promise fails, as part of a sentence."""
+    if not plan.is_certified:
+        return f"the promise fails with probability at most {rounded_up(plan.failure_upper)}"
+    if plan.promises_closeness:
+        return f"a release is refused with an estimated chance of at most {plan.delta:g}"
+    which, failure = "a release", plan.failure_upper
+    if plan.moving is not None or plan.owners is not None:
+        which = "a release" if plan.n_planned == 1 else f"one of {plan.n_planned:,} releases"
+    else:
+        failure /= plan.releases
+    at_most = rounded_up(failure) if failure > NEGLIGIBLE else f"{NEGLIGIBLE:g}"
+    return (
+        f"{which} of {counted(plan.records, 'record')} or more is refused with probability at most {at_most}"
+    )
 
 
 def _refused_if_moving(plan: Plan) -> str:

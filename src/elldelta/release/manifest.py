@@ -56,9 +56,8 @@ FORMAT_VERSION = 1
 KIND = "manifest"
 
 SUMMARY = (
-    "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
-    "classes_published", "classes_planned", "loss", "plan_kind", "moving", "leave_out", "ledger", "ell",
-    "diversity", "plan_digest", "content_digest",
+    "records", "classes_published", "classes_planned", "loss", "plan_kind", "moving", "leave_out", "ledger",
+    "ell", "diversity", "plan_digest", "content_digest",
 )  # fmt: skip
 """What is told about a release that was just made."""
 
@@ -111,6 +110,16 @@ class Moved(TypedDict):
     odds_upper: float
     classes_planned: Natural
     classes_together: Natural
+
+
+class Records(TypedDict):
+    """What became of records: read and lingering are released, left out for a reason, and repeated."""
+
+    read: int
+    lingering: int
+    released: int
+    left_out: dict[str, int]
+    repeated: int
 
 
 class ColumnShown(TypedDict):
@@ -217,9 +226,24 @@ class Manifest:
         check_ranges(self.seen, self.schema)
 
     @property
+    def records(self) -> Records:
+        """What became of the records, as one account that adds up."""
+        return {
+            "read": self.records_read,
+            "lingering": 0 if self.update is None else self.update.get("records_lingering", 0),
+            "released": self.records_released,
+            "left_out": {
+                "missing": self.records_suppressed,
+                "outside": self.records_quarantined,
+                "unpublished": self.records_left_out,
+            },
+            "repeated": 0 if self.persons is None else self.persons["records_repeated"],
+        }
+
+    @property
     def records_lost(self) -> int:
         """Records that the release does not show, for whatever reason; not those that repeat one."""
-        return self.records_suppressed + self.records_quarantined + self.records_left_out
+        return sum(self.records["left_out"].values())
 
     @property
     def classes_planned(self) -> int:

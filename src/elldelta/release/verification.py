@@ -182,10 +182,10 @@ def _check_claims(
         ),
     }
     wrong = [name for name, (claimed, found) in claims.items() if claimed != found]
-    lost = (manifest.records_left_out, manifest.records_suppressed, manifest.records_quarantined)
-    repeated = 0 if manifest.persons is None else manifest.persons["records_repeated"]
-    lingering = (manifest.update or {}).get("records_lingering", 0)
-    if manifest.records_released + sum(lost) + repeated - lingering != manifest.records_read or min(lost) < 0:
+    account = manifest.records
+    lost = account["left_out"].values()
+    shown = account["released"] + account["repeated"] - account["lingering"]
+    if shown + sum(lost) != account["read"] or min(lost) < 0:
         wrong.append("what became of every record")
     if manifest.records_left_out and not manifest.leave_out and manifest.update is None:
         wrong.append("records that are left out")
@@ -198,7 +198,8 @@ def _check_claims(
     ):
         wrong.append("values outside their domains")
     if min(missing, default=0) < 0 or not (
-        manifest.records_suppressed <= sum(missing) and max(missing, default=0) <= sum(lost[1:])
+        manifest.records_suppressed <= sum(missing)
+        and max(missing, default=0) <= manifest.records_suppressed + manifest.records_quarantined
     ):
         wrong.append("missing values")
     if wrong:

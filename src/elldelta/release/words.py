@@ -11,7 +11,7 @@ from elldelta.errors import counted
 from elldelta.schema.domains import Categories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from elldelta.release.manifest import Manifest, Updated
     from elldelta.schema.column import Column
@@ -98,16 +98,30 @@ def _has_formulas(column: Column) -> bool:
     return any(_FORMULA.match(unicodedata.normalize("NFKC", text)) for text in texts)
 
 
+REASONS = {
+    "missing": "with a missing value",
+    "outside": "with a value outside its domain",
+    "unpublished": "in classes that are not published",
+}
+"""Why records are left out, in words."""
+
+
+def left_out_words(left_out: Mapping[str, int]) -> str:
+    """How many records are left out, and why.
+
+    >>> left_out_words({"missing": 1200, "outside": 0, "unpublished": 3})
+    '1,203 records: 1,200 with a missing value, 3 in classes that are not published'
+    >>> left_out_words({"missing": 0})
+    'none'
+    """
+    listed = [f"{number:,} {REASONS[reason]}" for reason, number in left_out.items() if number]
+    return f"{counted(sum(left_out.values()), 'record')}: {', '.join(listed)}" if listed else "none"
+
+
 def _account(manifest: Manifest) -> Iterator[str]:
     """What became of the records that are not shown, and how much information is lost."""
-    reasons = {
-        "with a missing value": manifest.records_suppressed,
-        "with a value outside its domain": manifest.records_quarantined,
-        "in classes that are not published": manifest.records_left_out,
-    }
     if manifest.records_lost:
-        listed = ", ".join(f"{n:,} {reason}" for reason, n in reasons.items() if n)
-        yield f"Left out: {counted(manifest.records_lost, 'record')}: {listed}."
+        yield f"Left out: {left_out_words(manifest.records['left_out'])}."
     if manifest.loss is not None:
         yield f"Information loss: {manifest.loss:.4f} (0 is exact; a record that is left out counts 1)."
 

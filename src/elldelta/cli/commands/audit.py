@@ -11,11 +11,12 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.errors import ParameterError, counted, named
+from elldelta.cli.closing import of_audit, of_gate
+from elldelta.errors import ParameterError, counted
 from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from elldelta.audit.result import Audit
 
@@ -150,6 +151,7 @@ def _run(
     related: RelationOptions,
     people: TargetOptions,
     shown: ReportOptions,
+    details: options.Details = False,
     tables: options.EngineOptions,
     json: options.Json = False,
 ) -> None:
@@ -167,11 +169,20 @@ def _run(
         read["columns"] = columns
         if explain:
             labels = explained([*given, *([before] if before else [])], **read)
-            _show(labels.to_dict(public=shown.public), _print_labels, json=json)
+            told = labels.to_dict(public=shown.public)
+            if json:
+                output.print_json(told)
+            else:
+                _print_labels(told)
             raise typer.Exit(0 if labels.is_clear else 2)
         if before is not None:
             gate = audit_before(before, given, series=next(iter(related.owners), ()), **limit, **read)
-            _show(gate.to_dict(public=shown.public), _print_gate, json=json)
+            told = gate.to_dict(public=shown.public)
+            if json:
+                output.print_json(told)
+            else:
+                _print_gate(told, details=details)
+                of_gate(told).print()
             raise typer.Exit(0 if gate.holds else 3)
         result = audit(
             given,
@@ -183,12 +194,15 @@ def _run(
             **read,
         )
     shown.write(result)
-    _show(result.to_dict(public=shown.public), _print_audit, json=json)
-    if not json:
+    found = result.to_dict(public=shown.public)
+    if json:
+        output.print_json(found)
+    else:
+        _print_audit(found, details=details)
         output.print_written(shown.report, people.targets_output)
+        again = [] if not (shown.report or people.targets_output) or shown.overwrite else ["--overwrite"]
+        of_audit(found, shown.report, again).print()
     is_judged = all(column.is_judged for column in (result, *result.also))
-    if not is_judged:
-        output.print_note("Give their plan: --closeness-to PLAN; or --ell, or --closeness.")
     raise typer.Exit(0 if result.holds else 3 if is_judged else 2)
 
 
@@ -211,18 +225,7 @@ def _check(before: Path | None, people: TargetOptions, shown: ReportOptions) -> 
         )
 
 
-def _show(found: dict[str, Any], in_words: Callable[[dict[str, Any]], None], *, json: bool) -> None:
-    """Prints a document, for machines as it is."""
-    if json:
-        output.print_json(found)
-    else:
-        in_words(found)
-
-
-def _print_audit(found: dict[str, Any]) -> None:
-    from elldelta.pages.page import percent
-
-    ell = found["ell"]
+def _print_audit(found: dict[str, Any], *, details: bool) -> None:
     alone = len(found["releases"]) == 1
     columns = [found, *found.get("also", ())]
     output.print_table(
@@ -246,26 +249,42 @@ def _print_audit(found: dict[str, Any]) -> None:
             ("column", "kinds of labels understood"),
             [(row["column"], str(row["kinds"])) for row in found["labels_understood"]],
         )
+    for column in columns:
+        _print_linked(column, alone=alone)
+    if details:
+        for column in columns:
+            output.print_text(*_in_words(column))
+        output.print_text(*found["assumptions"])
+
+
+def _print_linked(column: dict[str, Any], *, alone: bool) -> None:
+    """What is left of the values of one sensitive column."""
+    from elldelta.pages.page import percent
+
+    name, ell = repr(column["sensitive"]), column["ell"]
     output.print_table(
-        "Values left" if alone else "Linked",
+        f"Values left of {name}" if alone else f"Linked: values left of {name}",
         ("values left", "classes", "records" if alone else "linked records"),
-        [(str(bar["diversity"]), f"{bar['classes']:,}", f"{bar['records']:,}") for bar in found["histogram"]],
+        [
+            (str(bar["diversity"]), f"{bar['classes']:,}", f"{bar['records']:,}")
+            for bar in column["histogram"]
+        ],
     )
-    if not alone:
-        output.print_table(
-            "By number of releases (worst group)",
-            ("releases", "fewest values", f"below {ell}", "one value left"),
-            [
-                (
-                    str(point["releases"]),
-                    str(point["diversity_min"]),
-                    percent(point["share_below_max"]),
-                    percent(point["share_exposed_max"]),
-                )
-                for point in found["curve"]
-            ],
-        )
-    output.print_text(*_in_words(found))
+    if alone:
+        return
+    output.print_table(
+        f"By number of releases (worst group): values left of {name}",
+        ("releases", "fewest values", f"below {ell}", "one value left"),
+        [
+            (
+                str(point["releases"]),
+                str(point["diversity_min"]),
+                percent(point["share_below_max"]),
+                percent(point["share_exposed_max"]),
+            )
+            for point in column["curve"]
+        ],
+    )
 
 
 def _fewest(column: dict[str, Any]) -> str:
@@ -275,14 +294,12 @@ def _fewest(column: dict[str, Any]) -> str:
 def _in_words(found: dict[str, Any]) -> Iterator[str]:
     from elldelta.pages.page import percent
 
-    yield from found["warnings"]
-    ell, people = found["ell"], found["targets"]
-    alone = len(found["releases"]) == 1
+    ell, alone = found["ell"], len(found["releases"]) == 1
     everywhere = "the release" if alone else "all releases"
     if found["diversity_min"] is None:
         yield f"Nobody can be in {everywhere}."
     else:
-        fewest = counted(found["diversity_min"], "value")
+        fewest = f"{counted(found['diversity_min'], 'value')} of {found['sensitive']!r}"
         yield f"Everybody{found['whom']} who is in {everywhere} is left among at least {fewest}."
         records = "records" if alone else "linked records"
         yield (
@@ -294,13 +311,6 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
         yield _subtraction_in_words(found["subtraction"])
     for owner in found.get("series", ()):
         yield from _series_in_words(owner, ell)
-    if people is not None:
-        yield (
-            f"Of {counted(people['targets'], 'target')}, {people['in_all']:,} can be in {everywhere}; "
-            f"{people['below']:,} are left with fewer than {counted(ell, 'value')}, "
-            f"{people['exposed']:,} with one."
-        )
-    yield found["verdict"]
     yield from filter(None, re.split(r"(?<=\.) (?=[A-Z])", found["surest"]))
     if found["closeness"] is not None:
         yield from _closeness_in_words(found["closeness"])
@@ -314,8 +324,7 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
 def _subtraction_in_words(found: dict[str, Any]) -> str:
     n_below = found["groups_below"]
     counted = f" Differences of classes that show so few values: {n_below:,}." if n_below else ""
-    advice = named("Option", output.options_for(("series", "contained"))) if found["question"] else ""
-    return f"{found['words']}{counted} {found['question']} {advice}".rstrip()
+    return f"{found['words']}{counted}"
 
 
 def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
@@ -357,12 +366,14 @@ def _closeness_in_words(found: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _print_gate(found: dict[str, Any]) -> None:
-    output.print_text(found["verdict"], _subtraction_in_words(found["subtraction"]))
-    if "series" in found:
-        output.print_text(*_series_in_words(found["series"], found["ell"]))
-    if found["closeness"] is not None:
-        output.print_text(*_closeness_in_words(found["closeness"]))
+def _print_gate(found: dict[str, Any], *, details: bool) -> None:
+    if details:
+        output.print_text(_subtraction_in_words(found["subtraction"]))
+        if "series" in found:
+            output.print_text(*_series_in_words(found["series"], found["ell"]))
+        if found["closeness"] is not None:
+            output.print_text(*_closeness_in_words(found["closeness"]))
+        output.print_text(*found["assumptions"])
     if not found["classes"]:
         return
     if found["classes_below_already"]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.agency import AgencyKeyFile
 from elldelta.cli.app import command
+from elldelta.cli.closing import evidence_next, of_evidence
 from elldelta.errors import ParameterError
 from elldelta.parameters import Doc
 
@@ -39,6 +40,7 @@ def _run(
         Path | None,
         Doc("A private key, a file of mode 600: sign the evidence with it.", panel="Expert"),
     ] = None,
+    details: options.Details = False,
     tables: options.EngineOptions,
     json: options.Json = False,
 ) -> None:
@@ -78,30 +80,27 @@ def _run(
             key=None if key is None else read_private_key(key),
             **read,
         )
-    _print_record(record, folder, has_key=key is not None, as_json=json)
+    is_signed = key is not None and record["holds"]
+    if json:
+        output.print_json(
+            {
+                "evidence": str(folder),
+                "digest": record["digest"],
+                "holds": record["holds"],
+                "risk_highest": max(item["risk_highest"] for item in record["releases"]),
+                "threshold": record["about"]["threshold"],
+                "signed": is_signed,
+            }
+        )
+    else:
+        output.print_text(
+            *((record["linked"]["surest"], *record["limits"]) if details else ()),
+            f"Wrote {folder}: evidence.html, evidence.pdf, evidence.json, ro-crate-metadata.json"
+            + (", evidence.json.sig." if is_signed else "."),
+        )
+        do_next = evidence_next(
+            record, folder, plan=plan, releases=releases, published=published or (), csv=tables.csv or ()
+        )
+        of_evidence(record, do_next, is_signed=is_signed).print()
     if not record["holds"]:
         raise typer.Exit(3)
-
-
-def _print_record(record: dict[str, Any], folder: Path, *, has_key: bool, as_json: bool) -> None:
-    from elldelta.audit.evidence_page import risk_upper
-
-    risk, threshold = max(item["risk_highest"] for item in record["releases"]), record["about"]["threshold"]
-    is_signed = has_key and record["holds"]
-    unsigned = "--key signs it" if record["holds"] else "it does not hold"
-    output.print_result(
-        {
-            "evidence": str(folder),
-            "digest": record["digest"],
-            "holds": record["holds"],
-            "risk_highest": risk,
-            "threshold": threshold,
-            "signed": is_signed,
-        },
-        record["verdict"],
-        record["linked"]["surest"],
-        f"Identification risk: at most {risk_upper(risk)}; the form accepts {threshold:g}.",
-        f"Wrote {folder}: evidence.html, evidence.pdf, evidence.json, ro-crate-metadata.json"
-        + (", evidence.json.sig." if is_signed else f". Not signed: {unsigned}."),
-        as_json=as_json,
-    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
+from elldelta.cli.closing import of_plan
 from elldelta.errors import ParameterError, counted
 from elldelta.parameters import Doc
 from elldelta.plan.wish import FrontierWish, Wish
@@ -60,6 +61,7 @@ def _plan(
     ] = None,
     workers: options.WorkerOptions,
     overwrite: options.Overwrite = False,
+    details: options.Details = False,
     json: options.Json = False,
 ) -> None:
     """Make a plan from a model: classes, records to wait for, and the promise in words."""
@@ -69,7 +71,7 @@ def _plan(
         options.note_ell_of_one(wish.largest_ell)
     groups = options.named_files(hierarchy, "--hierarchy")
     with workers.started() as where, output.progress_bar("Planning") as progress:
-        made = plan_to_file(
+        made, found = plan_to_file(
             model,
             wish,
             target,
@@ -79,26 +81,15 @@ def _plan(
             progress=progress,
             workers=where,
         )
-    result = {"plan": str(target), **made}
     if json:
-        output.print_json(result)
-    else:
-        _print(result)
-        output.print_written(picture)
-
-
-def _print(result: dict[str, Any]) -> None:
-    output.print_text(result["promise"], "")
-    if "past_promise" in result:
-        output.print_text(result["past_promise"], "")
-    output.print_text("What must be true:", *(f"  - {condition}" for condition in result["conditions"]))
-    output.print_text("")
-    output.print_text(
-        f"{counted(result['classes'], 'class', 'classes')}. Expected records per class: "
-        f"{result['smallest_class']:,.0f} to {result['largest_class']:,.0f}. "
-        f"Information loss (0 to 1): {result['loss']:.4f}",
-        f"Wrote {result['plan']}  {result['digest']}",
-    )
+        output.print_json({"plan": str(target), **made.summary(), **found})
+        return
+    if details:
+        output.print_text(*(f"{words}\n" for words in (made.promise, made.past_promise) if words))
+        output.print_text("What must be true:", *(f"  - {condition}" for condition in made.conditions), "")
+    output.print_text(f"Wrote {target}  {made.digest}")
+    output.print_written(picture)
+    of_plan(made, found, target).print()
 
 
 @command("compose", example="compose plan_a.json:2 plan_b.json:1")

@@ -10,6 +10,7 @@ import typer
 
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command
+from elldelta.cli.closing import do_next, of_release
 from elldelta.errors import ElldeltaError, ParameterError, counted
 from elldelta.parameters import Doc
 
@@ -196,6 +197,7 @@ def _release(
     records: RecordOptions,
     passing: ClassOptions,
     overwrite: options.Overwrite = False,
+    details: options.Details = False,
     tables: options.SourceOptions,
     json: options.Json = False,
 ) -> None:
@@ -227,13 +229,21 @@ def _release(
         has_line = into.size > size_before
         held = f"{into.ledger} held this release already: no line was added."
         written.append(f"Wrote a line to {into.ledger}." if has_line else held)
+    if json:
+        output.print_json(made.to_dict())
+        return
+    output.print_text(*(made.manifest.sentences if details else ()), *written)
+    of_release(made.manifest, _next(target, plan, into, updates)).print()
+
+
+def _next(target: Path, plan: Path, into: LedgerOptions, updates: UpdateOptions) -> str:
+    """What to do with a release: register it with the agency, or verify it."""
     if into.ledger_copy is not None:
-        state = "" if updates.state is None else f" --state {updates.state}"
-        written.append(
-            "The ledger has room for it. Register it with the agency: "
-            f"elldelta remote register {target} --plan {plan}{state}"
-        )
-    output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
+        state = () if updates.state is None else ("--state", str(updates.state))
+        command = ("remote", "register", str(target), "--plan", str(plan), *state)
+        return do_next("The ledger has room for it; register it", *command)
+    ledger = () if into.ledger is None else ("--ledger", str(into.ledger))
+    return do_next("Before publishing", "verify", str(target), "--plan", str(plan), *ledger)
 
 
 def _mapped(texts: list[str] | None) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
