@@ -69,7 +69,8 @@ def of_plan(plan: Plan, made: Mapping[str, Any], path: Path) -> Closing:
             by_ledger=plan.owners is not None,
         ),
         f"{counted(plan.n_classes, 'class', 'classes')} with {made['smallest_class']:,.0f} to "
-        f"{made['largest_class']:,.0f} expected records; {chance_in_short(plan)}.",
+        f"{made['largest_class']:,.0f} expected records; {chance_in_short(plan)}."
+        + ("" if plan.moving is None else " Owners must not share people."),
         _lost(made["loss"]),
         f"{_capital(left_out_words(made['left_out']))} (of the past records).",
         do_next(

@@ -63,9 +63,7 @@ def note_ell_of_one(ell: int | None) -> int | None:
 Json = Annotated[bool, Doc("Print one JSON object and nothing else.", panel="Expert")]
 Details = Annotated[
     bool,
-    Doc(
-        "Print everything that was found above the five closing lines, and what was assumed.", panel="Expert"
-    ),
+    Doc("Print all that was found, above the five closing lines.", panel="Expert"),
 ]
 Ell = Annotated[
     int,

@@ -62,7 +62,9 @@ def in_one_sentence(
             kept.append(f"at least {counted(ell, 'value')} of {name} are left")
         if closeness is not None:
             kept.append(f"shares of {name} are within {100 * closeness:g} points of the plan's reference")
-    which = f"any {releases} linked releases of the plan" if releases > 1 else "a release of the plan"
+    which = (
+        f"any {counted(releases, 'linked release')} of the plan" if releases > 1 else "a release of the plan"
+    )
     if by_ledger:
         which = "any linked releases that one ledger has admitted"
     surely = "for certain"
@@ -146,7 +148,7 @@ def chance_in_short(plan: Plan) -> str:
         return f"a release is refused with an estimated chance of at most {plan.delta:g}"
     which, failure = "a release", plan.failure_upper
     if plan.moving is not None or plan.owners is not None:
-        which = "a release" if plan.n_planned == 1 else f"one of {plan.n_planned:,} releases"
+        which = "a release" if plan.n_planned == 1 else f"one of {counted(plan.n_planned, 'release')}"
     else:
         failure /= plan.releases
     at_most = rounded_up(failure) if failure > NEGLIGIBLE else f"{NEGLIGIBLE:g}"
