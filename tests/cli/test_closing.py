@@ -4,9 +4,9 @@ import json
 import shlex
 
 import pytest
+from tests.release.hospital_tables import make_rows, write_csv
 
 from elldelta.audit.evidence_form import write_form
-from tests.release.hospital_tables import make_rows, write_csv
 
 LINES = ("Promised:", "Found:", "Lost:", "Left out:", "Do next:")
 
