@@ -33,10 +33,11 @@ def document(n_releases=3, *, public=False):
         "releases": [
             {
                 "name": name, "records": 123456, "classes": 1234, "diversity": 3, "k": 3, "entropy": 2.22,
-                "t_closeness": 0.92, "classes_below": 12, "records_below": 345,
+                "t_closeness": 0.92, "loss": 0.07, "classes_below": 12, "records_below": 345,
             }
             for name in names
         ],
+        "range_of_loss": "over the range that was seen in the past",
         "columns": ["postal_code", "marital_status", "admitted"],
         "sensitive": "diagnosis_of_the_first_visit",
         "software": "elldelta 1.0",

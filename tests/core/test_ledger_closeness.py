@@ -76,7 +76,7 @@ def test_both_promises_are_asked_for():
     assert state.admits(Shown.of([[5, 5, 5]]))
     assert not state.admits(Shown.of([[18, 1, 1]]))  # three values, and 0.57 from the reference
     state = state.admit(Shown.of([[5, 5, 0]]))
-    with pytest.raises(RefusedError, match="too many of the values"):
+    with pytest.raises(RefusedError, match="Too few of the values"):
         state.admit(Shown.of([[5, 0, 5]]))
 
 

@@ -90,7 +90,7 @@ def test_a_ledger_that_counts_class_by_class_is_found_out():
     assert oracle.linked([first, second], 0) == oracle.linked([second, first], 0) == {1, 2}
     assert oracle.fewest_on_any_path([first, second], [0, 0]) == 1
     state = state.admit(Shown.of(first[0]))
-    with pytest.raises(RefusedError, match="too many of the values"):
+    with pytest.raises(RefusedError, match="Too few of the values"):
         state.admit(Shown.of(second[0]))
 
 

@@ -48,7 +48,7 @@ def path(tmp_path):
 def test_the_second_column_alone_refuses_a_release(path):
     publish(path, shows((0, 4)), owner="A", promises=PROMISES)
     before = path.read_bytes()
-    with pytest.raises(RefusedError, match="too many of the values of 'income'") as refusal:
+    with pytest.raises(RefusedError, match="Too few of the values of 'income'") as refusal:
         publish(path, shows((0, 5)), owner="B", number=2, promises=PROMISES)
     assert " of 2 " not in refusal.value.found
     assert path.read_bytes() == before

@@ -267,9 +267,9 @@ def test_k_is_ten_unless_another_number_is_asked_for(model, plan, both):
     large = ed.plan(model, closeness=0.2, releases=2, records=6000, k=800)
     assert large.k == 800
     assert large.n_classes < plan.n_classes
-    assert large.failure_upper == pytest.approx(
-        2 * sum(binom.cdf(799, 6000, mass) for mass in large.columns[0].masses_lower), rel=1e-6
-    )
+    # How often shares are too far is estimated: what is asked for is said, and no smaller number.
+    assert large.failure_upper == plan.failure_upper == 2 * plan.delta
+    assert 2 * sum(binom.cdf(799, 6000, mass) for mass in large.columns[0].masses_lower) < 0.02
     with pytest.raises(ParameterError, match="Closeness alone has no witnesses"):
         ed.plan(model, closeness=0.2, releases=2, records=6000, min_records=5)
     with pytest.raises(RefusedError, match="at least 6,001 records"):
@@ -297,7 +297,7 @@ def test_a_plan_with_another_k_contradicts_itself(plan, model):
     content = {key: value for key, value in plan.to_dict().items() if key not in ("kind", "format", "digest")}
     with pytest.raises(FileError):
         Plan.from_dict(seal("plan", 1, {**content, "k": 600}))
-    larger = replace(plan, k=600, promise="", conditions=())
+    larger = replace(plan, k=3000, promise="", conditions=())
     assert "failure probability" in contradiction(larger)
     asked = ed.plan(model, ell=3, releases=2, records=6000, k=40)
     assert contradiction(asked) is None

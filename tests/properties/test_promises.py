@@ -63,7 +63,7 @@ def check_certificate(plan, promises, release):
     broken = [(one, own) for one, own in zip(promises, expected, strict=True) if own]
     assert len(verdict.reasons) == len(broken)
     for reason, (promise, own) in zip(verdict.reasons, broken, strict=True):
-        assert f" in {len(own)} of {plan['n_classes']} class" in reason
+        assert f"{len(own)} of {plan['n_classes']} class" in reason
         assert isinstance(promise, Size) or promise.column in reason
     groups = {release[1][base] for base in set().union(*expected)}
     assert set(np.flatnonzero(verdict.failing_groups).tolist()) == groups

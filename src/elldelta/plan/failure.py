@@ -40,13 +40,15 @@ def told_failure(plan: Plan, index: int) -> float:
     counts themselves. So the number tells nothing of these that the plan does not tell anyway. In three
     digits, rounded up, it is the same on every machine.
     """
-    column = plan.columns[index]
+    column, allowed = plan.columns[index], plan.n_planned * plan.delta
+    if column.closeness is not None:
+        return allowed  # how often shares are too far is estimated, from more than a plan tells
     if plan.kind == "paper":
         n_classes = min(plan.schema.n_combinations, 1.0 / (column.ell * (column.p or 1.0)))
         failure = plan.releases * union_bound(n_classes, column.ell, column.p or 1.0, plan.records)
     else:
         failure, _ = sharp_failures(plan, index, _k_besides(plan))
-    return min(float(rounded_up(failure)), plan.n_planned * plan.delta)
+    return min(float(rounded_up(failure)), allowed)
 
 
 def wrong_failure(plan: Plan, index: int) -> str | None:

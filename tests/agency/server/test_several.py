@@ -93,7 +93,7 @@ def test_the_second_column_alone_refuses_a_registration(service, planned):
         if answer.status_code == 201:
             service.publish(who, planned, answer.json()["content_digest"])
     assert answer.status_code == 409
-    assert "too many of the values of 'income'" in answer.json()["error"]["found"]
+    assert "Too few of the values of 'income'" in answer.json()["error"]["found"]
     lines = service.get("agency", f"/plans/{planned.digest}/ledger").content.splitlines()
     assert len(lines) == 2
 
