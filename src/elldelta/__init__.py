@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from elldelta.audit.audit import targets as targets
     from elldelta.audit.check import check as check
     from elldelta.audit.evidence import evidence as evidence
+    from elldelta.audit.page import report as report
     from elldelta.audit.result import Audit as Audit
-    from elldelta.audit.result import report as report
     from elldelta.engines import connect as connect
     from elldelta.engines.sources import Query as Query
     from elldelta.engines.sources import TableName as TableName
@@ -98,7 +98,7 @@ _HOMES = {
     "read_plan": "elldelta.plan.plan",
     "read_schema": "elldelta.schema.schema_file",
     "release": "elldelta.ledger.publish",
-    "report": "elldelta.audit.result",
+    "report": "elldelta.audit.page",
     "split_model": "elldelta.model.regions",
     "targets": "elldelta.audit.audit",
     "verify": "elldelta.ledger.verification",

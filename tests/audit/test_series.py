@@ -11,7 +11,7 @@ from tests.ledger.living import World
 import elldelta as ed
 from elldelta.audit.audit import ReleaseReader, audit, audit_before
 from elldelta.audit.columns import ForeignColumns
-from elldelta.audit.result import render_audit
+from elldelta.audit.page import render_audit
 from elldelta.audit.series import OwnerSeries, measure_series
 
 ELL = 3

@@ -12,7 +12,7 @@ from tests.switch import quick_or_all
 
 import elldelta as ed
 from elldelta.audit.audit import audit, audit_before
-from elldelta.audit.result import render_audit
+from elldelta.audit.page import render_audit
 from elldelta.engines.duckdb import connect
 from elldelta.errors import ParameterError
 from elldelta.pages.page import percent

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from elldelta.audit.result import render_audit
+from elldelta.audit.page import render_audit
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None

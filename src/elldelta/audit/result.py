@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
@@ -15,10 +13,9 @@ from elldelta.audit.documents import for_the_public, plain, without_labels
 from elldelta.audit.releases import Topic, missing_counts
 from elldelta.audit.shares import surest_words
 from elldelta.errors import counted
-from elldelta.pages.page import Displayed, percent, write_page
+from elldelta.pages.page import Displayed, percent
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from matplotlib.figure import Figure
@@ -478,38 +475,3 @@ class Audit(Displayed):
             "labels": [dict(zip(("column", "label", "meaning"), row, strict=True)) for row in self.labels],
             "labels_understood": [{"column": column, "kinds": n} for column, n in n_labels.items()],
         }
-
-
-def report(
-    audit: Audit, to: str | os.PathLike[str], *, public: bool = False, overwrite: bool = False
-) -> None:
-    """Writes the page about an audit that people read, whole or not at all.
-
-    Args:
-        audit: What `elldelta.audit` found.
-        to: An .html file; it needs no script and no network.
-        public: Whether labels of classes and small counts are left out everywhere.
-        overwrite: Whether the file may be replaced.
-    """
-    write_page(render_audit(audit.to_dict(labels=True, public=public)), Path(to), overwrite=overwrite)
-
-
-def render_audit(document: Mapping[str, Any]) -> str:
-    """One self-contained HTML page: no script, no network, opens from the file system, prints well.
-
-    Args:
-        document: What `Audit.to_dict` made, in full or for the public.
-    """
-    from elldelta.pages.charts import curve_words, draw_exposure_curve, draw_histogram, histogram_words
-    from elldelta.pages.page import inline_svg, render
-
-    ell, bars = document["ell"], document["histogram"]
-    return render(
-        "audit.html",
-        audit=document,
-        made=dt.datetime.now(dt.UTC).date(),
-        curve=inline_svg(draw_exposure_curve(document["curve"], ell), "curve"),
-        histogram=inline_svg(draw_histogram(bars, ell), "histogram") if bars else None,
-        curve_words=curve_words(document["curve"], ell),
-        histogram_words=histogram_words(bars, ell),
-    )

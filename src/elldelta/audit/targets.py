@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.releases import BackgroundKnowledge
+from elldelta.audit.knowledge import BackgroundKnowledge
 from elldelta.core.diversity import n_groups_left
 from elldelta.engines import format_of, running
 from elldelta.errors import DataError, RefusedError, counted

@@ -84,7 +84,7 @@ def of_plan(plan: Plan, made: Mapping[str, Any], path: Path) -> Closing:
 def of_release(manifest: Manifest, do_next: str) -> Closing:
     """What closes `elldelta release`."""
     from elldelta.plan.words import in_one_sentence
-    from elldelta.release.words import left_out_words
+    from elldelta.release.words import formulas_in_words, left_out_words
 
     units = [(manifest.schema.sensitive.name, manifest.ell, manifest.diversity, manifest.closeness)]
     units += [(unit["column"], unit["ell"], unit["diversity"], unit["closeness"]) for unit in manifest.also]
@@ -124,7 +124,7 @@ def of_release(manifest: Manifest, do_next: str) -> Closing:
             failure_upper=None if is_certified else manifest.failure_upper,
             by_ledger=manifest.ledger is not None,
         ),
-        f"{'; '.join(found)}.",
+        " ".join([f"{'; '.join(found)}.", *formulas_in_words(manifest)]),
         _lost(manifest.loss),
         f"{_capital(left_out_words(account['left_out']))} ({', '.join(shown)}).",
         do_next,

@@ -78,13 +78,20 @@ def sentences_of(manifest: Manifest) -> tuple[str, ...]:
             f"rounded to multiples of {manifest.weights['step']:,g}, so that no record's weight is told."
         )
     sentences += _account(manifest)
-    columns = [*manifest.schema.quasi_identifiers, *manifest.schema.sensitives]
-    if taken := [repr(column.name) for column in columns if _has_formulas(column)]:
-        sentences.append(
-            f"In a CSV file spreadsheets take texts of {', '.join(taken)} that begin with = + - or @ for "
-            "formulas: import them as text."
-        )
+    sentences += formulas_in_words(manifest)
     return tuple(sentences)
+
+
+def formulas_in_words(manifest: Manifest) -> list[str]:
+    """What whoever opens the release must do where spreadsheets would compute its texts."""
+    columns = [*manifest.schema.quasi_identifiers, *manifest.schema.sensitives]
+    taken = [repr(column.name) for column in columns if _has_formulas(column)]
+    if not taken:
+        return []
+    return [
+        f"In a CSV file spreadsheets take texts of {', '.join(taken)} that begin with = + - or @ for "
+        "formulas: import them as text."
+    ]
 
 
 def _has_formulas(column: Column) -> bool:

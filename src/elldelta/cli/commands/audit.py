@@ -41,7 +41,7 @@ class ReportOptions:
     def write(self, result: Audit) -> None:
         """Writes the page, if it was asked for."""
         if self.report is not None:
-            from elldelta.audit.result import report
+            from elldelta.audit.page import report
 
             report(result, self.report, public=self.public, overwrite=self.overwrite)
 
