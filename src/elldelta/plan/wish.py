@@ -243,18 +243,19 @@ class Terms:
                     remedy="Leave it out, or ask for a certified plan.",
                     parameter=(name, "kind"),
                 )
+        n_owners = counted(self.owners or 0, "owner")
         for is_wrong, problem, found, remedy, parameter in (
             (
                 self.owners is not None and self.n_linked > 1,
                 "Owners who share a ledger need a plan for one release: the ledger decides what is linked.",
-                f"It was asked for {self.owners} owners and {self.n_linked} releases.",
+                f"It was asked for {n_owners} and {counted(self.n_linked, 'release')}.",
                 "Leave out the number of releases, or of owners.",
                 ("owners", "releases"),
             ),
             (
                 self.min_records > 1 and self.largest_ell == 1 and self.closeness is not None,
                 "Closeness alone has no witnesses, so no number of records per witness.",
-                f"It was asked for {self.min_records} records per witness.",
+                f"It was asked for {counted(self.min_records, 'record')} per witness.",
                 "Give k, the fewest records of a class.",
                 ("k",),
             ),
@@ -268,7 +269,7 @@ class Terms:
             (
                 self.closeness is not None and self.owners is not None,
                 "Closeness is planned for a number of releases, not of owners.",
-                f"It was asked for {self.owners} owners.",
+                f"It was asked for {n_owners}.",
                 "Give the number of releases that may be linked.",
                 ("releases", "owners"),
             ),
