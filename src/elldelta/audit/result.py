@@ -330,8 +330,8 @@ class Audit(Displayed):
     def _surest(self, digits: int = 1) -> str:
         if self.also:
             columns = (replace(self, also=()), *self.also)
-            told = ((column.sensitive, column._surest(digits)) for column in columns)
-            return " ".join(f"{sensitive}: {sure}" for sensitive, sure in told if sure)
+            sentences = ((column.sensitive, column._surest(digits)) for column in columns)
+            return " ".join(f"{sensitive}: {sure}" for sensitive, sure in sentences if sure)
         alone = len(self.releases) == 1
         words = surest_words(self.readings, self.reference, self.baseline, alone=alone, digits=digits)
         if words and self.closeness is None and not self._promises_closeness:

@@ -385,15 +385,15 @@ def surest_words(
     shares, bayes = readings
     if shares.share_surest is None:
         return ""
-    told = partial(percent, digits=digits)
+    shown = partial(percent, digits=digits)
     of = "the records of a class" if alone else "the linked records, in the worst group of releases"
     most = "" if bayes.is_exact else "at most "
     return (
-        f"At worst one value has {told(shares.share_surest)} of {of}. By Bayes' rule one has a "
-        f"probability of {most}{told(bayes.share_surest)}, if {bayes.condition}. The reference is "
-        f"{reference}: at most {told(baseline)} for one value. Largest gain over it: from "
-        f"{told(shares.share_before)} to {told(shares.share_after)} in shares, from "
-        f"{told(bayes.share_before)} to {most}{told(bayes.share_after)} by Bayes' rule."
+        f"At worst one value has {shown(shares.share_surest)} of {of}. By Bayes' rule one has a "
+        f"probability of {most}{shown(bayes.share_surest)}, if {bayes.condition}. The reference is "
+        f"{reference}: at most {shown(baseline)} for one value. Largest gain over it: from "
+        f"{shown(shares.share_before)} to {shown(shares.share_after)} in shares, from "
+        f"{shown(bayes.share_before)} to {most}{shown(bayes.share_after)} by Bayes' rule."
     )
 
 

@@ -281,8 +281,8 @@ def check_line(
     Raises:
         FileError: There is no such line, it is that of another release, or it does not say what is missing.
     """
-    entry, said = counted_line(chain, line_hash, source), published.manifest.ledger
-    number = said["sequence"] if said is not None and said["hash"] == line_hash else entry.sequence
+    entry, claimed = counted_line(chain, line_hash, source), published.manifest.ledger
+    number = claimed["sequence"] if claimed is not None and claimed["hash"] == line_hash else entry.sequence
     other = [
         words
         for words, is_other in (

@@ -169,20 +169,20 @@ def _run(
         read["columns"] = columns
         if explain:
             labels = explained([*given, *([before] if before else [])], **read)
-            told = labels.to_dict(public=shown.public)
+            found = labels.to_dict(public=shown.public)
             if json:
-                output.print_json(told)
+                output.print_json(found)
             else:
-                _print_labels(told)
+                _print_labels(found)
             raise typer.Exit(0 if labels.is_clear else 2)
         if before is not None:
             gate = audit_before(before, given, series=next(iter(related.owners), ()), **limit, **read)
-            told = gate.to_dict(public=shown.public)
+            found = gate.to_dict(public=shown.public)
             if json:
-                output.print_json(told)
+                output.print_json(found)
             else:
-                _print_gate(told, details=details)
-                of_gate(told).print()
+                _print_gate(found, details=details)
+                of_gate(found).print()
             raise typer.Exit(0 if gate.holds else 3)
         result = audit(
             given,
