@@ -176,9 +176,7 @@ def test_the_wheel_works_outside_the_checkout(built, tmp_path):
     """README's line for an index, with a folder as the index; then demo, the tour and the service."""
     environment, bare = tmp_path / "venv", {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
     run(sys.executable, "-m", "venv", environment)
-    (line,) = {
-        text.strip() for text in re.findall(r"^(pip install 'elldelta\[server\]')", README, re.MULTILINE)
-    }
+    (line,) = set(re.findall(r"`(pip install 'elldelta\[server\]')`", README))
     index = {
         key: value for key, value in os.environ.items() if key.startswith("PIP_") or "proxy" in key.lower()
     }

@@ -98,12 +98,9 @@ def _on_processes(job: Job, n_jobs: int, n_processes: int, progress: Progress | 
                             progress(number / n_jobs)
                 yield future.result()
         except BaseException as problem:
-            pool.shutdown(wait=False, cancel_futures=True)
-            started = set(multiprocessing.active_children()) - others
-            for process in started:
+            for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
-            for process in started:
-                process.join()
+            pool.shutdown(cancel_futures=True)  # which waits until they have ended
             if isinstance(problem, BrokenProcessPool):
                 raise InputError(
                     "A process that planned a region has ended.",
