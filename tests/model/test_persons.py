@@ -97,6 +97,39 @@ def test_a_release_shows_every_person_once_per_value(plan, tmp_path):
     assert validate_registration(plan, registration, owner="a").counts.sum() == len(pairs)
 
 
+def test_a_plan_of_people_with_several_records_counts_records_for_nobody(model, past, plan, tmp_path):
+    """All values of a class may be those of one person, if records are counted: it passes, and names them."""
+    assert plan.persons
+    assert any("counts persons, not records" in condition for condition in plan.conditions)
+    with pytest.raises(ParameterError, match="no column tells them apart") as refused:
+        ed.release(visits(4000, 1), plan, to=tmp_path / "release.csv")
+    assert refused.value.parameter == ("person",)
+    assert not list(tmp_path.iterdir())
+    wish = {"ell": 3, "releases": 2, "records": 3000}
+    by_records = ed.plan(ed.estimate(past, model.schema), **wish)
+    assert not by_records.persons
+    assert "persons" not in " ".join(by_records.conditions)
+    rounded = rounding.rounded(model, np.random.default_rng(1))
+    noisy = ed.estimate(past, model.schema, person="who", epsilon=1, delta_dp=1e-6, domains_are_public=True)
+    for known in (rounded, ed.merge_models([ed.estimate(past, model.schema), model]), noisy):
+        assert ed.plan(known, **wish).persons
+    with pytest.raises(RefusedError, match="classes are fixed"):
+        ed.plan(model, **wish, merge_risk=0.1)
+
+
+def test_a_release_that_counts_records_does_not_follow_such_a_plan(plan, tmp_path):
+    path = tmp_path / "release.csv"
+    ed.release(visits(4000, 1), plan, to=path, person="who")
+    document = json.loads(manifest_path(path).read_text())
+    content = {key: document[key] for key in document.keys() - {"kind", "format", "digest"}}
+    content["records_read"] -= content["persons"]["records_repeated"]
+    content["persons"] = None
+    manifest_path(path).write_bytes(as_bytes(seal(KIND, FORMAT_VERSION, content)))
+    ed.verify(path)
+    with pytest.raises(FileError, match="It counts records, and releases of this plan count persons"):
+        ed.verify(path, plan)
+
+
 def test_witnesses_need_so_many_persons_and_not_records(plan):
     """A value that one person has, however often, is no witness where two persons are needed."""
     table = pd.DataFrame(
@@ -113,7 +146,8 @@ def test_witnesses_need_so_many_persons_and_not_records(plan):
             for copy in range(12)
         ]
     )
-    assert ed.release(table, plan).manifest.classes_published == plan.n_classes
+    numbered = table.assign(who=range(len(table)))
+    assert ed.release(numbered, plan, person="who").manifest.classes_published == plan.n_classes
     with pytest.raises(RefusedError, match="does not pass the certificate"):
         ed.release(table, plan, person="who")
 
@@ -133,7 +167,7 @@ def test_classes_need_persons(model):
     ed.release(frame, plan, person="who")
     few = frame[(frame.age == 20) | (frame.age > 40)]
     few = few[(few.age > 40) | (few.who == "20-0")]
-    ed.release(few, plan)
+    ed.release(few.assign(who=range(len(few))), plan, person="who")
     with pytest.raises(RefusedError, match="Every class needs 3 persons"):
         ed.release(few, plan, person="who")
 

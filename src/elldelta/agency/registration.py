@@ -239,7 +239,7 @@ def validate_registration(plan: Plan, registration: Registration, *, owner: str)
             found="The counts do not have the digest of its content.",
             remedy="Make the registration again, from the release and its manifest.",
         )
-    verify_published(published, plan)
+    verify_published(published, plan, has_manifest=False)
     if not published.n_records:
         raise RefusedError(
             "A release without a record is not registered.",

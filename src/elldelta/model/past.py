@@ -75,6 +75,12 @@ class Past(Displayed):
             return sum(protection.records for protection in self.noise)
         return self.accounting.n_counted
 
+    @property
+    def counts_persons(self) -> bool:
+        """Whether people had several records, so that not records were counted, but persons."""
+        account = self.accounting
+        return account.n_repeated + account.n_further > 0 or any(each.unit == "person" for each in self.noise)
+
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
         schema = self.schema

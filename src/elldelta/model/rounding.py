@@ -29,14 +29,15 @@ def rounded(model: Model, random: np.random.Generator) -> Model:
     n = n if len(model.schema.sensitives) == 1 else _balanced(counts, n)
     kept = n > 0
     total = int(n[counts.values < model.schema.sensitive.size].sum())
+    # Only whether somebody has several records, and several values, not how many people have.
+    repeated, further = (min(1, n) for n in (model.accounting.n_repeated, model.accounting.n_further))
     return Model(
         Counts.from_cells(
             model.schema,
             counts.ranks[counts.rows][kept],
             counts.values[kept],
             n[kept],
-            # Only whether somebody has several values, not how many have.
-            Accounting(total, total, n_further=min(1, model.accounting.n_further)),
+            Accounting(total + repeated, total, n_repeated=repeated, n_further=further),
         )
     )
 

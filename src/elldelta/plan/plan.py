@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from elldelta.plan.closeness import Closeness
 
 FORMAT_VERSION = 1
-"""Version of the file; others are refused."""
+"""Version of the file and of the words in it (`words.py`); others are refused."""
 
 KIND = "plan"
 
@@ -81,6 +81,7 @@ class Plan(Displayed):
         conditions: What must be true for the promise to hold.
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
         movers: Who moves among classes, so that these have their witnesses in common; None if nobody does.
+        persons: Whether every release counts persons, as the model did because people have several records.
         model: What an agency calls the model the plan was made from; a digest would confirm guesses of it.
         past: How the past records behind the plan are protected by noise, if they are.
         seen: The range of every quasi-identifier in which nearly all past records lie; loss is measured
@@ -103,6 +104,7 @@ class Plan(Displayed):
     movers: Movers | None = None
     past: tuple[Protection, ...] = ()
     seen: tuple[tuple[int, int], ...] = ()
+    persons: bool = False
     model: str | None = None
 
     def __post_init__(self) -> None:
@@ -112,6 +114,8 @@ class Plan(Displayed):
         check_whole("the number of records", self.records)
         if self.kind not in PLAN_KINDS:
             raise ParameterError(f"The kind of a plan must be one of {', '.join(PLAN_KINDS)}.")
+        if self.persons and not self.is_certified:
+            raise ParameterError("Only releases of certified plans count persons.")
         if not 0.0 < self.delta < 1.0:
             raise ParameterError("delta must lie strictly between 0 and 1.")
         check_whole("the number of records per witness", self.min_records)
@@ -336,6 +340,7 @@ class Plan(Displayed):
             "promise": self.promise,
             "conditions": list(self.conditions),
             "movers": self.movers,
+            "persons": self.persons,
             **({"past_promise": self.past_promise} if self.past else {}),
         }
 

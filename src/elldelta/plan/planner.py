@@ -32,7 +32,7 @@ from elldelta.plan.movers import movers_of
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.regions import check_regional, check_whole_model, draw_by_region, late_hierarchies
 from elldelta.plan.root import failing_root, root_distance_risk, root_failure_upper
-from elldelta.plan.wish import Wish, check_independent, check_noisy, checked_by
+from elldelta.plan.wish import Wish, check_noisy, check_persons, checked_by
 from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Planner:
 
     def made(self) -> Plan:
         """The plan that the wish asks for, whichever of the three ways it takes to say how many records."""
-        check_independent(self.wish, self.model.accounting.n_further)
+        check_persons(self.wish, self.model)
         if self.model.noise:
             check_noisy(self.wish)
         return self.plan(self.wish.kind, self.records())
@@ -418,6 +418,7 @@ class Planner:
             owners=wish.owners if kind != "paper" else None,
             movers=self.movers,
             seen=self.seen,
+            persons=wish.is_certified and self.model.counts_persons,
             past=self.model.noise,
         )
         rounded = [

@@ -26,6 +26,7 @@ from elldelta.parameters import (
 
 if TYPE_CHECKING:
     from elldelta.core.occupancy import CheckedBy
+    from elldelta.model import Past
     from elldelta.plan.plan import Plan
 
 USUAL_DELTA = 0.01
@@ -460,21 +461,31 @@ def check_noisy(wish: Wish) -> None:
         )
 
 
-def check_independent(wish: Wish, n_further: int) -> None:
-    """What cannot be made from persons with several values: whatever relies on independent records.
+def check_persons(wish: Wish, model: Past) -> None:
+    """What cannot be made where persons were counted because they have several records.
 
-    Values of one person come together: 100 records of 5 persons are 5 draws, and show fewer values than 100
-    draws would. One record of each person is a draw from another distribution than that of all values.
-
-    Args:
-        wish: The wish.
-        n_further: Records of the model beside another one of their person.
+    That is whatever relies on independent records: values of one person come together. 100 records of 5
+    persons are 5 draws, and show fewer values than 100 draws would. One record of each person is a draw from
+    another distribution than that of all values. And it is what no release that counts persons may do.
     """
-    if n_further and not wish.is_certified:
+    if model.accounting.n_further and not wish.is_certified:
         raise RefusedError(
             f"A {wish.kind} plan is not made from persons with several values.",
             found="Its promise would rest on independent records, and records of one person are not.",
             remedy="Ask for a certified plan, or estimate from a table with one record of every person.",
+        )
+    if model.counts_persons and wish.merge_risk is not None:
+        raise RefusedError(
+            "Where persons are counted, classes are fixed.",
+            found="People of the model have several records, and a merge risk was given.",
+            remedy="Leave the merge risk out, or estimate from a table with one record of every person.",
+            parameter="merge_risk",
+        )
+    if model.counts_persons and model.schema.weight is not None:
+        raise RefusedError(
+            "Where persons are counted, no weights are shown.",
+            found="People of the model have several records, and its schema names a column of weights.",
+            remedy="Take the weights out of the schema, or estimate from one record of every person.",
         )
 
 

@@ -32,6 +32,12 @@ DO_NOT_SHARE = (
 """A condition of plans whose classes move."""
 
 
+COUNT_PERSONS = (
+    "Every linked release counts persons, not records: its owner names the column that tells them apart."
+)
+"""A condition of plans from past records of people who have several."""
+
+
 def promise_of(plan: Plan) -> str:
     """What a plan promises."""
     columns = zip(plan.columns, plan.schema.sensitives, strict=True)
@@ -221,6 +227,7 @@ def _conditions_of_kind(plan: Plan) -> tuple[str, ...]:
             else "Where several releases are linked, one ledger has admitted all of them.",
             f"No release minus another may isolate a group{others}; 'elldelta audit' looks for {sought}.",
             *(() if plan.moving is None else (DO_NOT_SHARE,)),
+            *((COUNT_PERSONS,) if plan.persons else ()),
             f"Only the chance of passing assumes that records are {distribution}.",
         )
     return (

@@ -122,6 +122,14 @@ class ReleaseRequest:
 
     def __post_init__(self) -> None:
         check_choice(self.plan, leave_out=self.leave_out, has_coins=self.coins is not None)
+        if self.person is None and self.plan.persons:
+            raise ParameterError(
+                "Releases of this plan count persons, and no column tells them apart.",
+                found="In the past records people had several records each; without that column all values "
+                "of a class may be those of one person.",
+                remedy="Name the column. Where every record is another person's, add one that numbers them.",
+                parameter="person",
+            )
         if self.person is not None:
             check_person(self.person, self.plan.schema.columns)
             if not self.plan.is_certified:

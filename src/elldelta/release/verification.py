@@ -108,10 +108,18 @@ class Verification:
         return {**named, **document, "sentences": list(self.sentences)}
 
 
-def verify_published(published: Published, plan: Plan | None = None) -> Verification:
+def verify_published(
+    published: Published, plan: Plan | None = None, *, has_manifest: bool = True
+) -> Verification:
     """Checks a release that was read: manifest against content, both against the plan, and the diversity.
 
     That the content has the digest of the manifest is checked by whoever reads the release.
+
+    Args:
+        published: The release.
+        plan: Its plan, if it is at hand.
+        has_manifest: Whether its manifest was written by its owner, and not computed from its counts, which
+            do not tell whether persons were counted.
 
     Raises:
         FileError: The manifest is missing, or release, manifest and plan do not belong together.
@@ -129,6 +137,8 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
     n_classes = int(published.counts.any(axis=1).sum())
     _check_claims(published, manifest, n_classes, [realised, *others])
     if plan is not None:
+        if has_manifest and plan.persons and manifest.persons is None:
+            raise _not_of_plan(name, "It counts records, and releases of this plan count persons.")
         _check_plan(published, manifest, plan)
     if not _alike(manifest.loss, published.loss):
         raise not_as_described(name, "The manifest is wrong about the information that is lost.")
@@ -245,11 +255,7 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
     }
     found = next((problem for problem, is_so in problems.items() if is_so), None)
     if found is not None:
-        raise FileError(
-            f"The release {name} does not follow the plan.",
-            found=found,
-            remedy="Do not rely on it, or give the plan that it was made with.",
-        )
+        raise _not_of_plan(name, found)
     announced = "" if manifest.moving is None else manifest.moving["announced"]
     if not _alike(manifest.moving, moved(plan, classes, announced)):
         raise not_as_described(name, "The manifest is wrong about classes that are published together.")
@@ -305,6 +311,14 @@ def is_cut(plan: Plan, grouping: Partition) -> bool:
     except ParameterError:
         return False
     return True
+
+
+def _not_of_plan(name: str, found: str) -> FileError:
+    return FileError(
+        f"The release {name} does not follow the plan.",
+        found=found,
+        remedy="Do not rely on it, or give the plan that it was made with.",
+    )
 
 
 def _unreliable(problem: str, found: str) -> RefusedError:
