@@ -105,7 +105,7 @@ def other():
 
 @pytest.fixture
 def service(settings, other):
-    provider = Provider(issuer=other.issuer, client_id=CLIENT, client_secret=SECRET, url=HOST)
+    provider = Provider(issuer=other.issuer, client_id=CLIENT, client_secret=SECRET)
     with Service(settings.model_copy(update={"oidc": provider}), Clock()) as running:
         running.add("maria", "agency")
         set_oidc_subject(running.agency, "maria", "sub-4711")
@@ -243,7 +243,7 @@ def test_nobody_starves_others_while_the_provider_is_silent(settings, monkeypatc
     monkeypatch.setattr(sign_in, "PROVIDER_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
         issuer = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        provider = Provider(issuer=issuer, client_id=CLIENT, client_secret=SECRET, url=HOST)
+        provider = Provider(issuer=issuer, client_id=CLIENT, client_secret=SECRET)
         chosen = settings.model_copy(update={"oidc": provider})
         with Service(chosen, Clock()) as service:
             asked = [("GET", "/sign-in/oidc")] * 60 + [("GET", "/sign-in")]
@@ -251,6 +251,14 @@ def test_nobody_starves_others_while_the_provider_is_silent(settings, monkeypatc
             assert {answer.status_code for answer in waited} == {503}
             assert other.status_code == 200
             assert other.elapsed < min(answer.elapsed for answer in waited)
+
+
+def test_behind_a_proxy_the_provider_sends_people_to_its_address(settings, other):
+    provider = Provider(issuer=other.issuer, client_id=CLIENT, client_secret=SECRET)
+    chosen = settings.model_copy(update={"oidc": provider, "behind_proxy": "https://agency.example/"})
+    with Service(chosen, Clock()) as service, Visitor(service.app) as browser:
+        asked = parse_qs(urlsplit(browser.send("GET", "/sign-in/oidc").headers["Location"]).query)
+        assert asked["redirect_uri"] == ["https://agency.example/sign-in/oidc/callback"]
 
 
 def test_two_people_are_never_called_the_same(service, other):
@@ -273,9 +281,9 @@ def test_without_another_service_there_is_no_such_page(settings):
 def test_it_is_set_whole_or_not_at_all(monkeypatch, tmp_path):
     assert read_settings(folder=tmp_path).oidc is None
     monkeypatch.setenv("ELLDELTA_OIDC_ISSUER", "https://login.example")
-    with pytest.raises(ParameterError, match="four variables") as refused:
+    with pytest.raises(ParameterError, match="three variables") as refused:
         read_settings(folder=tmp_path)
     assert "ELLDELTA_OIDC_CLIENT_SECRET" in refused.value.found
-    for name in ("CLIENT_ID", "CLIENT_SECRET", "URL"):
+    for name in ("CLIENT_ID", "CLIENT_SECRET"):
         monkeypatch.setenv(f"ELLDELTA_OIDC_{name}", "https://agency.example")
     assert read_settings(folder=tmp_path).oidc.issuer == "https://login.example"

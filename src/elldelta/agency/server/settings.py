@@ -77,7 +77,6 @@ class Provider(BaseSettings):
         issuer: Its address, as it names itself.
         client_id: The name under which it knows this service.
         client_secret: The secret of this service.
-        url: The address of this service, https://..., as people type it.
     """
 
     model_config = SettingsConfigDict(env_prefix="ELLDELTA_OIDC_", frozen=True)
@@ -85,7 +84,6 @@ class Provider(BaseSettings):
     issuer: str = ""
     client_id: str = ""
     client_secret: SecretStr = SecretStr("")
-    url: str = ""
 
 
 class Settings(BaseModel):
@@ -139,14 +137,13 @@ class Settings(BaseModel):
         return bool(self.behind_proxy)
 
     def answers_for(self, host: str) -> bool:
-        """Whether a `Host` names this service: this machine, or a public address of it.
+        """Whether a `Host` names this service: this machine, or its public address.
 
         Pages of other sites can have their own names lead here (DNS rebinding), and would be our own pages.
         """
         found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([\w.-]+))(?::\d+)?", host, re.ASCII | re.IGNORECASE)
         name = (found[1] or found[2]).lower() if found else ""
-        public = (self.behind_proxy, self.oidc.url if self.oidc else "")
-        return is_loopback(name) or (name != "" and name in (urlsplit(url).hostname for url in public))
+        return is_loopback(name) or (name != "" and name == urlsplit(self.behind_proxy).hostname)
 
     @property
     def database_url(self) -> str:
@@ -200,7 +197,7 @@ def _provider() -> Provider | None:
         return None
     if missing:
         raise ParameterError(
-            "Signing in at an identity provider needs four variables.",
+            "Signing in at an identity provider needs three variables.",
             found=f"Not set: {', '.join('ELLDELTA_OIDC_' + name.upper() for name in missing)}.",
             remedy="Set all of them, or none.",
         )

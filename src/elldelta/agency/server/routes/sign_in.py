@@ -82,7 +82,8 @@ async def oidc_sign_in(request: Request, agency: CurrentAgency) -> Response:
     """Sends the browser to the identity provider."""
     if agency.settings.oidc is None:
         raise NotFoundError("page")
-    return await _to_provider(request, agency.settings.oidc)
+    public = agency.settings.behind_proxy or str(request.base_url)  # its host is known to be ours
+    return await _to_provider(request, agency.settings.oidc, public.rstrip("/") + CALLBACK)
 
 
 @pages.get(CALLBACK, dependencies=[allow_anybody()])
@@ -145,10 +146,10 @@ def add_provider(app: FastAPI, provider: Provider, *, cookie: str, is_https: boo
     )
 
 
-async def _to_provider(request: Request, provider: Provider) -> Response:
-    """Sends the browser to the provider."""
+async def _to_provider(request: Request, provider: Provider, callback: str) -> Response:
+    """Sends the browser to the provider, which sends it back to our callback."""
     client = await _client(request, provider)
-    answer: Response = await client.authorize_redirect(request, provider.url.rstrip("/") + CALLBACK)
+    answer: Response = await client.authorize_redirect(request, callback)
     return answer
 
 
