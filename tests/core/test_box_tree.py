@@ -58,7 +58,10 @@ def test_every_node_is_a_box_and_every_combination_lies_in_one_leaf(seed, monkey
     ]
     assert [[leaf] for leaf in tree.locate(every).tolist()] == inside
     monkeypatch.setattr(box_tree, "_FEW_COMBINATIONS", 0)
-    assert [[leaf] for leaf in tree.locate(every).tolist()] == inside
+    for at_once in (1000, 3):
+        monkeypatch.setattr(box_tree, "_AT_ONCE", at_once)
+        assert [[leaf] for leaf in tree.locate(every).tolist()] == inside
+    assert tree.locate(every[:0]).tolist() == []
 
 
 def _holds(node, point):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elldelta.core.distribution import JointDistribution, check_marginal
+from elldelta.core.distribution import JointDistribution, check_marginal, frozen
 from elldelta.core.sample_size import geometric_marginal, uniform_marginal
 from elldelta.errors import DistributionError, ParameterError
 
@@ -20,6 +20,20 @@ def test_marginals_and_ranks():
     assert distribution.value_marginal.tolist() == [0.4, 0.2, 0.4]
     assert distribution.quasi_identifier_marginal.tolist() == [0.3, 0.7]
     assert distribution.ranked_marginal.tolist() == [0.4, 0.4, 0.2]
+
+
+def test_a_part_is_copied_unless_nobody_may_write_to_the_whole():
+    whole = np.array([[0, 1, 2], [3, 4, 5]])
+    part = whole[:]
+    part.setflags(write=False)
+    copied = frozen(part, np.int64, copy=True)
+    whole[0, 0] = 100
+    assert copied[0, 0] == 0
+    whole.setflags(write=False)
+    assert np.shares_memory(frozen(part, np.int64, copy=True), whole)
+    columns = frozen(whole[:, :2], np.int64, copy=True)
+    assert columns.flags.c_contiguous
+    assert columns.tolist() == [[100, 1], [3, 4]]
 
 
 def test_values_are_frozen():

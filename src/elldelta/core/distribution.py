@@ -387,10 +387,16 @@ def frozen(array: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool = Fal
     found = np.asarray(array)
     if not copy:
         found = np.ascontiguousarray(found, dtype=dtype).view()
-    elif isinstance(found.base, np.ndarray) or found.flags.writeable or found.dtype != dtype:
+    elif _may_change(found) or found.dtype != dtype or not found.flags.c_contiguous:
         found = np.array(found, dtype=dtype, order="C", copy=True)
     found.setflags(write=False)
     return found
+
+
+def _may_change(array: NDArray[Any]) -> bool:
+    """Whether somebody may write to an array, or to that of which it is a part."""
+    owner = array.base if isinstance(array.base, np.ndarray) else array
+    return array.flags.writeable or owner.flags.writeable
 
 
 def _sparse_sums(table: SparseRows, group_of: NDArray[np.intp], n_groups: int) -> MassTable:

@@ -123,7 +123,7 @@ class Publishable:
         object.__setattr__(self, "counts", frozen(self.counts, np.int64, copy=True))
         object.__setattr__(self, "labels", tuple(map(tuple, self.labels)))
         n_classes, n_columns = len(self.labels), len(self.schema.names)
-        if len(set(self.labels)) < n_classes or any(len(labels) != n_columns for labels in self.labels):
+        if len(set(self.labels)) < n_classes or set(map(len, self.labels)) - {n_columns}:
             raise ParameterError(
                 f"Every class needs labels of its own, one for each of {n_columns} quasi-identifiers.",
                 found=f"{counted(n_classes, 'class has', 'classes have')} {len(set(self.labels))} "

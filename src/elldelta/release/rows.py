@@ -156,6 +156,7 @@ class ReleaseRows:
             store_schema=False,
             use_dictionary=coded,
             write_batch_size=max(1, self.rows_at_once // 16),
+            max_rows_per_page=self.rows_at_once,
         ) as writer:
             for batch in self.batches():
                 writer.write_batch(batch, row_group_size=self.rows_at_once)
@@ -217,8 +218,9 @@ class ReleaseRows:
         """All different rows in their order, some classes at a time."""
         first, *others = self._by_column
         if not others:
-            classes, shown = np.nonzero(first)
-            yield _Rows(classes, self._with_groups(classes, (shown,)), first[classes, shown])
+            found = np.flatnonzero(first > 0)
+            classes, shown = np.divmod(found, first.shape[1])
+            yield _Rows(classes, self._with_groups(classes, (shown,)), np.ravel(first)[found])
             return
         sizes = first.sum(axis=1)
         ends = np.cumsum(sizes)
