@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elldelta.core.box_tree import BoxTree, CutTree
-from elldelta.core.distribution import JointDistribution
-from elldelta.core.regions import Area, Cut, as_sparse, joined_tree, stacked, upper_cuts
+from elldelta.core.box_tree import CutTree
+from elldelta.core.distribution import JointDistribution, frozen
+from elldelta.core.generalize.bounds import BoundResult, SharpBound
+from elldelta.core.regions import Area, Cut, joined_tree, upper_cuts
 
 LEAF = (np.array([-1]), np.array([0]))
 
@@ -36,7 +37,7 @@ def test_areas_keep_what_is_asked_and_follow_the_hierarchy(given_regions, least)
     nodes = upper_cuts(np.array(occupied), size, depths, passes)
     areas = [node for node in nodes if isinstance(node, Area)]
     assert [place for area in areas for place in range(*area)] == list(range(len(occupied)))
-    joined = joined_tree(nodes, 0, [BoxTree(*LEAF, (size,)) for _ in areas])
+    joined = joined_tree(nodes, 0, [LEAF for _ in areas], (size,))
     for area, low, high in zip(areas, joined.lows[joined.leaves], joined.highs[joined.leaves], strict=True):
         inside = [place for place in occupied if low[0] <= place <= high[0]]
         assert inside == occupied[slice(*area)]
@@ -69,12 +70,15 @@ def test_regions_are_halved_in_the_middle_of_their_gaps():
     assert nodes == [Cut(14), Cut(4), Area(0, 1), Area(1, 2), Cut(21), Area(2, 3), Area(3, 4)]
 
 
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 99))
-def test_stacked_tables_are_the_tables_below_each_other(sizes, seed):
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.sampled_from([1, 4]), st.integers(0, 99))
+def test_what_parts_promise_is_joined_to_what_all_promise(sizes, k, seed):
     rng = np.random.default_rng(seed)
-    dense = [rng.integers(0, 3, (n_rows, 3)) for n_rows in sizes]
-    found = stacked([as_sparse(table) for table in dense])
-    blocks = [block for _, block in JointDistribution(found, 1).dense_blocks()]
-    np.testing.assert_array_equal(np.concatenate(blocks), np.concatenate(dense))
-    assert as_sparse(found) is found
-    assert (found.cells > 0).all()
+    tables = [rng.integers(1, 9, (n_rows, 5)) for n_rows in sizes]
+    bound = SharpBound(2, 40, 2, checked_by="owner", k=k)
+    total = sum(table.sum() for table in tables)
+    parts = [bound.evaluate(JointDistribution(frozen(table), total)) for table in tables]
+    joined = BoundResult.joined(parts)
+    whole = bound.evaluate(JointDistribution(frozen(np.concatenate(tables)), total))
+    assert list(map(list, joined.witnesses)) == list(map(list, whole.witnesses))
+    np.testing.assert_array_equal(joined.failures, whole.failures)
+    assert joined.failure_upper == whole.failure_upper

@@ -145,8 +145,11 @@ CHANGES = {
     "other regions": lambda head: head.update(by="age"),
     "no column": lambda head: head.update(by="nobody"),
     "a region less": lambda head: head["regions"].pop(),
-    "other totals": lambda head: head["regions"][0]["totals"].__setitem__(0, 1),
-    "negative totals": lambda head: head["regions"][0].update(totals=[-1, 1, 1]),
+    "other totals": lambda head: head["totals"].__setitem__(0, 1),
+    "negative totals": lambda head: head["totals"].__setitem__(
+        slice(0, 2), [-1, sum(head["totals"][:2]) + 1]
+    ),
+    "totals of other values": lambda head: head["totals"].pop(),
     "more records": _doubled,
     "a position that is none": lambda head: head["seen"][0][0].append(1000),
     "a text": lambda head: head.update(seen="all"),

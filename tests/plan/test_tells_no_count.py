@@ -54,7 +54,7 @@ def schema_of(table, sensitive):
 
 
 def plan_of(table, schema, wish):
-    return Planner(ed.estimate(table, schema), Wish(**{"releases": 2, "records": 3000} | wish)).made()
+    return Planner(ed.estimate(table, schema), Wish(**{"releases": 2, "records": 3000} | wish)).made().plan
 
 
 def steps_of(plan, table):

@@ -214,7 +214,9 @@ def exact_distance(
     return excess
 
 
-def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArray[np.int64]:
+def public_references(
+    counts: ArrayLike, smoothing: float = SMOOTHING, *, overall: ArrayLike | None = None
+) -> NDArray[np.int64]:
     """References from past records, rounded, R x |S|.
 
     Nothing but multiples of `STEP` is looked at, rounded down. What this takes from a class, and at least as
@@ -222,17 +224,22 @@ def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArra
     which there are at most `PER_PART` for every past record, and at most `MOST_PARTS`. How many parts there
     are tells the size of a class to about a fifth. No class should have fewer than `FEWEST_PAST` records.
 
+    Args:
+        counts: Past records by class and value.
+        smoothing: How many records are at least spread.
+        overall: All past records by value, if the classes are not all that there are.
+
     >>> public_references([[30, 10, 0], [0, 10, 10]]).tolist()
     [[22, 8, 0], [1, 7, 7]]
     """
     exact = np.asarray(counts)
-    table, sizes, overall = (
-        STEP * (n // STEP).astype(np.float64)
-        for n in (exact, exact.sum(axis=1, keepdims=True), exact.sum(axis=0))
+    everybody = exact.sum(axis=0) if overall is None else np.asarray(overall)
+    table, sizes, spread = (
+        STEP * (n // STEP).astype(np.float64) for n in (exact, exact.sum(axis=1, keepdims=True), everybody)
     )
-    overall /= max(1.0, float(overall.sum()))
+    spread /= max(1.0, float(spread.sum()))
     taken = np.maximum(smoothing, sizes - table.sum(axis=1, keepdims=True))
-    shares = (table + taken * overall) / (table.sum(axis=1, keepdims=True) + taken)
+    shares = (table + taken * spread) / (table.sum(axis=1, keepdims=True) + taken)
     steps = np.array([step * 10**power for power in range(7) for step in _STEPS])
     steps = np.concatenate((np.arange(1, 10), steps[steps <= MOST_PARTS]))
     parts = steps[np.maximum(1, np.searchsorted(steps, sizes * PER_PART, side="right")) - 1]
@@ -241,11 +248,6 @@ def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArra
     ranks = np.argsort(np.argsort(-(shares * parts - floors), axis=1, kind="stable"), axis=1)
     references: NDArray[np.int64] = (floors + (ranks < left)).astype(np.int64)
     return references
-
-
-def total_reference(counts: ArrayLike) -> NDArray[np.int64]:
-    """One reference for all classes, from the past records of all of them, rounded in the same way."""
-    return public_references(np.asarray(counts).sum(axis=0, keepdims=True))
 
 
 def distances_between(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:

@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elldelta.core.box_tree import BoxTree
-from elldelta.core.distribution import SparseRows, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from elldelta.core.distribution import MassTable
 
 
 class Cut(NamedTuple):
@@ -84,45 +81,21 @@ def _cuts(
             yield gap + 1, int(allowed[np.argmin(np.abs(allowed - (before + after - 1) // 2))])
 
 
-def joined_tree(nodes: Sequence[Cut | Area], attribute: int, trees: Sequence[BoxTree]) -> BoxTree:
+def joined_tree(
+    nodes: Sequence[Cut | Area],
+    attribute: int,
+    trees: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    sizes: tuple[int, ...],
+) -> BoxTree:
     """One tree: cuts along an attribute that separate areas, and below them the trees of the areas.
 
     Args:
         nodes: What `upper_cuts` found.
         attribute: The attribute of the regions.
-        trees: The tree of every area, in the order of the areas.
+        trees: The attributes and places of the tree of every area, in the order of the areas.
+        sizes: The number of positions of each attribute.
     """
     below = iter(trees)
-    attributes, places = [], []
-    for node in nodes:
-        if isinstance(node, Cut):
-            attributes.append(np.array([attribute]))
-            places.append(np.array([node.place]))
-        else:
-            tree = next(below)
-            attributes.append(tree.attributes)
-            places.append(tree.places)
-    return BoxTree(np.concatenate(attributes), np.concatenate(places), trees[0].sizes)
-
-
-def stacked(tables: Sequence[SparseRows]) -> SparseRows:
-    """Tables below each other."""
-    ends = np.cumsum([0, *(table.cells.size for table in tables)])
-    offsets = [table.offsets[:-1] + start for table, start in zip(tables, ends[:-1], strict=True)]
-    return SparseRows(
-        frozen(np.concatenate([*offsets, ends[-1:]]), np.int64),
-        frozen(np.concatenate([table.values for table in tables]), np.int32),
-        frozen(np.concatenate([table.cells for table in tables])),
-        (sum(table.shape[0] for table in tables), tables[0].shape[1]),
-    )
-
-
-def as_sparse(table: MassTable) -> SparseRows:
-    """A table with its cells above zero alone."""
-    if isinstance(table, SparseRows):
-        return table
-    rows, values = np.nonzero(table)
-    offsets = np.searchsorted(rows, np.arange(len(table) + 1))
-    return SparseRows(
-        frozen(offsets, np.int64), frozen(values, np.int32), frozen(table[rows, values]), table.shape
-    )
+    parts = [([attribute], [node.place]) if isinstance(node, Cut) else next(below) for node in nodes]
+    attributes, places = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return BoxTree(attributes, places, sizes)

@@ -63,6 +63,13 @@ class Witnesses:
         return cls(counts, np.fromiter(chain.from_iterable(lists), np.int64, int(counts.sum())))
 
     @classmethod
+    def joined(cls, parts: Sequence[Witnesses]) -> Witnesses:
+        """The witnesses of the classes of each part, one part after the other."""
+        return cls(
+            np.concatenate([part.counts for part in parts]), np.concatenate([part.values for part in parts])
+        )
+
+    @classmethod
     def none(cls, n_classes: int) -> Witnesses:
         """Classes of which no distinct values are asked."""
         return cls(np.zeros(n_classes, np.int64), np.zeros(0, np.int32))
@@ -132,6 +139,11 @@ class Witnesses:
     def most_probable_first(self, cells: NDArray[Any]) -> NDArray[np.intp]:
         """The order in which the witnesses of every class fall by a number for each; ties by value."""
         return np.lexsort((self.values, -cells, self.classes))
+
+    def most_frequent_first(self, counts: NDArray[Any]) -> tuple[Witnesses, NDArray[Any]]:
+        """The witnesses in that order, and their counts in it."""
+        order = self.most_probable_first(counts)
+        return Witnesses(self.counts, self.values[order]), counts[order]
 
     def table(self, n_values: int, numbers: NDArray[Any] | bool = True) -> NDArray[Any]:
         """Classes x values: a number for each witness, 0 elsewhere; by default whether a value is one."""

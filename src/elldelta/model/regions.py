@@ -24,6 +24,7 @@ from elldelta.files import (
     AtomicFiles,
     CsvFormat,
     MisfitError,
+    NumberColumn,
     as_bytes,
     changed,
     check_writable,
@@ -35,6 +36,7 @@ from elldelta.files import (
     seal,
     unseal,
     unwritable,
+    whole_numbers_of,
 )
 from elldelta.model.counting import Cells, ShowValues, UnknownPolicy, count_into
 from elldelta.model.counts import Accounting, Counts
@@ -66,13 +68,11 @@ class Region:
         position: The position that all its records have in the column of the regions.
         digest: The digest of its model.
         n_combinations: The combinations that occur there.
-        totals: The number of records with each sensitive value.
     """
 
     position: int
     digest: str
     n_combinations: int
-    totals: tuple[int, ...]
 
     @property
     def file_name(self) -> str:
@@ -89,6 +89,7 @@ class RegionalModel(Past):
         schema: What the numbers mean.
         by: The quasi-identifier whose values are the regions.
         regions: The regions that occur, by their position.
+        totals: The number of records of every region with each sensitive value, read-only.
         accounting: What became of every record that was read.
         noise: How the past records are protected, as of a `Model`.
         seen: Of every quasi-identifier, the positions that occur and their numbers of records.
@@ -98,18 +99,20 @@ class RegionalModel(Past):
     schema: Schema
     by: str
     regions: tuple[Region, ...]
+    totals: NDArray[np.int64]
     accounting: Accounting
     noise: tuple[Protection, ...]
     seen: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
     def __post_init__(self) -> None:
         """Heads come from files: their numbers must fit together before anything is computed with them."""
+        object.__setattr__(self, "totals", frozen(self.totals, np.int64, copy=True))
         positions = [region.position for region in self.regions]
         fits = (
             self.by in self.schema.names
             and sorted(set(positions)) == positions
-            and all(len(region.totals) == self.schema.n_values for region in self.regions)
-            and all(min(region.totals) >= 0 for region in self.regions)
+            and self.totals.shape == (len(positions), self.schema.n_values)
+            and self.totals.min(initial=0) >= 0
             and all(is_digest(region.digest) for region in self.regions)
             and len(self.seen) == len(self.schema.sizes)
             and all(len(places) == len(records) for places, records in self.seen)
@@ -125,11 +128,11 @@ class RegionalModel(Past):
         """Whether every record is at one position of every column, and in one region."""
         n_records = self.accounting.n_counted
         places, records = self.seen[self.place]
-        shown = self.schema.value_slices
-        sums = [[sum(region.totals[values]) for values in shown] for region in self.regions]
+        sums = [column.sum(axis=1).tolist() for column in self.schema.by_column(self.totals)]
         return (
             places == tuple(region.position for region in self.regions)
-            and all(set(each) == {n} and n > 0 for each, n in zip(sums, records, strict=True))
+            and all(each == list(records) for each in sums)
+            and all(n > 0 for n in records)
             and all(sum(numbers) == n_records for _, numbers in self.seen)
         )
 
@@ -152,8 +155,7 @@ class RegionalModel(Past):
     @property
     def value_totals(self) -> NDArray[Any]:
         """The past records with each sensitive value."""
-        table = np.array([region.totals for region in self.regions], dtype=np.int64)
-        totals: NDArray[np.int64] = table.reshape(-1, self.schema.n_values).sum(axis=0)
+        totals: NDArray[np.int64] = self.totals.sum(axis=0)
         return totals
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,8 +175,7 @@ class RegionalModel(Past):
                 "was counted.",
                 remedy="Give a table with records that fit the schema.",
             )
-        table = frozen([region.totals for region in self.regions], np.int64)
-        return JointDistribution(table, self.accounting.n_counted, slices=self.schema.value_slices)
+        return JointDistribution(self.totals, self.accounting.n_counted, slices=self.schema.value_slices)
 
     def models(self) -> Iterator[Model]:
         """The model of every region, one after the other."""
@@ -207,7 +208,8 @@ class RegionalModel(Past):
             {
                 "schema": self.schema.to_dict(),
                 "by": self.by,
-                "regions": [{**fields_of(region), "totals": list(region.totals)} for region in self.regions],
+                "regions": [fields_of(region) for region in self.regions],
+                "totals": NumberColumn.of(self.totals.ravel()),
                 "accounting": self.accounting.to_dict(),
                 "noise": self.noise_head(),
                 "seen": [[list(numbers) for numbers in column] for column in self.seen],
@@ -219,7 +221,8 @@ def read_regions(folder: str | os.PathLike[str]) -> RegionalModel:
     """Reads the head of a model by region; its parts are read, and checked, when they are needed."""
     folder = Path(folder)
     path = folder / HEAD
-    content = unseal(KIND, FORMAT_VERSION, document := read_json(path, KIND), f"The model {folder}")
+    document = read_json(path, KIND, columns=True)
+    content = unseal(KIND, FORMAT_VERSION, document, f"The model {folder}")
     try:
         schema = Schema.from_dict(content["schema"])
         model = RegionalModel(
@@ -227,6 +230,7 @@ def read_regions(folder: str | os.PathLike[str]) -> RegionalModel:
             schema,
             content["by"],
             record_from(tuple[Region, ...], content["regions"]),
+            whole_numbers_of(content, "totals").reshape(-1, schema.n_values),
             record_from(Accounting, content["accounting"]),
             record_from(tuple[Protection, ...], content["noise"]),
             record_from(tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], content["seen"]),
@@ -266,15 +270,16 @@ def write_regions(
     """
     folder, place = Path(folder), _place_of(schema, by)
     regions: list[Region] = []
+    totals = [np.zeros(0, np.int64)]
     spread = [np.zeros(size) for size in schema.sizes]  # whole numbers, exact below 2^53
     with AtomicFiles() as files:
         staged = files.stage(folder, private=True, folder=True)
         for counts in parts:
             model = Model(counts, noise)
-            totals = tuple(model.value_totals.astype(np.int64).tolist())
-            region = Region(int(counts.positions[0, place]), model.digest, counts.n_combinations, totals)
+            region = Region(int(counts.positions[0, place]), model.digest, counts.n_combinations)
             write_model(model, staged / region.file_name)
             regions.append(region)
+            totals.append(model.value_totals.astype(np.int64))
             spread = [so_far + found for so_far, found in zip(spread, model.spread, strict=True)]
         seen = ((np.flatnonzero(column), column[column > 0].astype(np.int64)) for column in spread)
         made = RegionalModel(
@@ -282,6 +287,7 @@ def write_regions(
             schema,
             by,
             tuple(regions),
+            np.concatenate(totals).reshape(-1, schema.n_values),
             accounting,
             noise,
             tuple((tuple(places.tolist()), tuple(records.tolist())) for places, records in seen),

@@ -16,7 +16,6 @@ from elldelta.core.closeness import (
     SMOOTHING,
     as_limit,
     public_references,
-    total_reference,
 )
 from elldelta.core.distribution import frozen, rungs_below
 from elldelta.core.generalize.bounds import ClosenessBound
@@ -26,7 +25,7 @@ from elldelta.files import NumberColumn, fields_of, record_from, whole_numbers_o
 from elldelta.parameters import ClosenessTo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
     from elldelta.core.distribution import JointDistribution
@@ -68,27 +67,28 @@ class Closeness:
     past_sizes: NDArray[np.int64]
 
     @classmethod
-    def of(cls, limit: float, to: ClosenessTo, classes: JointDistribution) -> Closeness:
-        """References and masses from the past records of classes, rounded.
-
-        Args:
-            limit: T.
-            to: What to be close to.
-            classes: The past records by class and value.
-        """
-        table = np.concatenate([np.asarray(block) for _, block in classes.dense_blocks()])
-        references = total_reference(table) if to == "overall" else public_references(table)
-        return cls(limit, to, references, rungs_below(table.sum(axis=1)))
-
-    @classmethod
-    def promised(cls, wish: Wish, classes: JointDistribution) -> Closeness:
-        """The closeness of a plan for a wish that asks for it.
+    def promised(cls, wish: Wish, classes: JointDistribution, overall: NDArray[Any]) -> Closeness:
+        """The closeness of a plan for a wish that asks for it: references and masses, rounded.
 
         Args:
             wish: The wish.
             classes: The past records by class and value.
+            overall: All past records by value.
         """
-        return cls.of(float(as_limit(wish.closeness)), wish.closeness_to, classes)
+        table = np.concatenate([np.asarray(block) for _, block in classes.dense_blocks()])
+        rows = overall[np.newaxis] if wish.closeness_to == "overall" else table
+        references = public_references(rows, overall=overall)
+        return cls(
+            float(as_limit(wish.closeness)), wish.closeness_to, references, rungs_below(table.sum(axis=1))
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Closeness]) -> Closeness:
+        """The same of the classes of several parts of the population, one part after the other."""
+        first = parts[0]
+        references = [part.references for part in parts[: 1 if first.to == "overall" else None]]
+        sizes = [part.past_sizes for part in parts]
+        return cls(first.limit, first.to, np.concatenate(references), np.concatenate(sizes))
 
     def judged(self, sharp: BoundResult, classes: JointDistribution) -> BoundResult:
         """What classes promise and what is expected of them, with these references and masses.

@@ -1,13 +1,14 @@
-"""How the classes of a plan are drawn from a model, or from one part of the population after the other."""
+"""How the classes of a plan are drawn, from a model of everybody or of a part, and what they promise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray  # noqa: TC002 (a type of fields)
 
-from elldelta.core.distribution import JointDistribution
+from elldelta.core.generalize.bounds import BoundResult
 from elldelta.core.generalize.boxes import boxes, position_weights
 from elldelta.core.like_values import largest_of_each, one_of_each
 from elldelta.core.movers import CommonWitnesses, common_boxes, common_witnesses
@@ -15,20 +16,46 @@ from elldelta.core.witnesses import Witnesses
 from elldelta.engines.task import part
 from elldelta.errors import InternalError
 from elldelta.plan.classes import Boxes, lengths_of
+from elldelta.plan.closeness import Closeness
 from elldelta.plan.movers import range_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from elldelta.core.box_tree import BoxTree
-    from elldelta.core.generalize.bounds import BoundResult, Bounds, SharpBound
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.generalize.bounds import Bounds, SharpBound
     from elldelta.core.partition import Partition
     from elldelta.engines import Progress
     from elldelta.model import Model
     from elldelta.parameters import Movers
     from elldelta.plan.classes import Ranges
+    from elldelta.plan.wish import Wish
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnColumn:
+    """What classes promise of one sensitive column, and what a plan tells of it: no more is kept of them.
+
+    Attributes:
+        result: Witnesses and failures.
+        past_counts: How often each witness occurs in the past records of its class, as a plan tells it.
+        closeness: The closeness that is promised, if one is asked for.
+    """
+
+    result: BoundResult
+    past_counts: NDArray[np.integer[Any]]
+    closeness: Closeness | None
+
+    @classmethod
+    def joined(cls, parts: Sequence[DrawnColumn]) -> DrawnColumn:
+        """The same of the classes of several parts of the population, one part after the other."""
+        near = [part.closeness for part in parts if part.closeness is not None]
+        return cls(
+            BoundResult.joined([part.result for part in parts]),
+            np.concatenate([part.past_counts for part in parts]),
+            Closeness.joined(near) if near else None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,32 +64,13 @@ class Drawn:
 
     Attributes:
         tree: Their boxes.
-        past: The past records by class and value.
-        common: For every sensitive column the witnesses that classes have in common, if people move.
+        past_records: The past records of each.
+        columns: What they promise of every sensitive column.
     """
 
     tree: BoxTree
-    past: JointDistribution
-    common: tuple[CommonWitnesses, ...] | None = None
-
-    def evaluated(
-        self, bounds: Bounds, groups: NDArray[np.int64] | None
-    ) -> Iterator[tuple[JointDistribution, BoundResult]]:
-        """For every sensitive column what counts of the past records, and what the classes promise.
-
-        Args:
-            bounds: What they promise by.
-            groups: The group of every value, where values of one group count as one.
-        """
-        shown = self.past
-        if groups is not None and self.common is None:
-            shown = largest_of_each(shown, groups)
-        for index, bound in enumerate(bounds):
-            masses = shown.for_column(index)
-            if self.common is None:
-                yield masses, bound.evaluate(masses)
-            else:
-                yield masses, self.common[index].evaluate(masses, bound)
+    past_records: NDArray[np.int64]
+    columns: tuple[DrawnColumn, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +78,12 @@ class Drawing:
     """How classes are drawn: the same for every part of the population.
 
     Attributes:
-        bounds: What they must promise, for every sensitive column.
+        bounds: What they must keep while they are drawn, for every sensitive column.
+        promised: By what they promise then.
+        wishes: What is asked of every sensitive column.
         total: The mass of the whole population.
+        overall: The past records of the whole population with each value, for every sensitive column.
+        rounds_down: Whether a plan tells past counts rounded down.
         groups: The group of every value, where values of one group count as one.
         movers: Who moves among classes.
         seen: The ranges in which nearly all past records lie.
@@ -79,7 +91,11 @@ class Drawing:
     """
 
     bounds: Bounds
+    promised: Bounds
+    wishes: tuple[Wish, ...]
     total: float
+    overall: tuple[NDArray[Any], ...]
+    rounds_down: bool
     groups: NDArray[np.int64] | None
     movers: Movers | None
     seen: Ranges
@@ -118,7 +134,7 @@ class Drawing:
             weighed=(counted.quasi_identifier_marginal, position_weights(lengths_of(self.seen))),
             progress=progress,
         )
-        return Drawn(tree, past.generalized(partition))
+        return self._evaluated(tree, past.generalized(partition))
 
     def _draw_common(self, model: Model, past: JointDistribution, progress: Progress | None) -> Drawn:
         """The same with witnesses in common, of several sensitive columns each its own.
@@ -133,18 +149,15 @@ class Drawing:
         ]
         partition, tree, common = min(each, key=lambda found: found[0].n_classes)
         if n_columns == 1:
-            return Drawn(tree, past.generalized(partition), (common,))
+            return self._evaluated(tree, past.generalized(partition), (common,))
         ranges = range_numbers(model.schema, Boxes(tree), self.movers)
         if ranges is None:
             raise InternalError("Nobody moves.")
-        return Drawn(
-            tree,
-            past.generalized(partition),
-            tuple(
-                common_witnesses(of_column.generalized(partition), ranges, bound, self.fewest_past)
-                for of_column, bound in columns
-            ),
+        found = tuple(
+            common_witnesses(of_column.generalized(partition), ranges, bound, self.fewest_past)
+            for of_column, bound in columns
         )
+        return self._evaluated(tree, past.generalized(partition), found)
 
     def _draw_column(
         self, model: Model, past: JointDistribution, bound: SharpBound, progress: Progress | None
@@ -165,3 +178,38 @@ class Drawing:
             tree,
             CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), Witnesses.of([values])),
         )
+
+    def _evaluated(
+        self, tree: BoxTree, past: JointDistribution, common: Sequence[CommonWitnesses] | None = None
+    ) -> Drawn:
+        """What classes promise, from scratch.
+
+        Args:
+            tree: Their boxes.
+            past: The past records by class and value.
+            common: For every sensitive column the witnesses that classes have in common, if people move.
+        """
+        shown = past if self.groups is None or common is not None else largest_of_each(past, self.groups)
+        columns = []
+        for index, bound in enumerate(self.promised):
+            masses = shown.for_column(index)
+            result = bound.evaluate(masses) if common is None else common[index].evaluate(masses, bound)
+            columns.append(self._column(index, past.for_column(index), masses, result))
+        return Drawn(tree, past.row_sums // len(past.slices), tuple(columns))
+
+    def _column(
+        self, index: int, past: JointDistribution, masses: JointDistribution, result: BoundResult
+    ) -> DrawnColumn:
+        """What a plan tells of one sensitive column of which classes promise a result."""
+        wish, near = self.wishes[index], None
+        if wish.closeness is not None:
+            near = Closeness.promised(wish, past, self.overall[index])
+            result = near.judged(result, past)
+        told = masses.rounded_down() if self.rounds_down else masses
+        witnesses, counts = result.witnesses, result.witnesses.cells(told)
+        if self.movers is None:  # those that are as frequent after rounding, in their order
+            witnesses, counts = witnesses.most_frequent_first(counts)
+            result = result.with_witnesses(witnesses)
+        if counts.max(initial=0) <= np.iinfo(np.int32).max:
+            counts = counts.astype(np.int32)
+        return DrawnColumn(result, counts, near)

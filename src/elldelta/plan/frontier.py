@@ -156,7 +156,7 @@ def _rows(planner: Planner, records: Sequence[int], progress: Progress) -> Itera
             planner.progress = part(progress, n_before / n_plans, (n_before + 1) / n_plans)
             try:
                 made = planner.plan(kind, n_records)
-                classes[kind], losses[kind] = made.n_classes, made.loss(planner.model)
+                classes[kind], losses[kind] = made.plan.n_classes, made.loss(planner.model)
             except RefusedError:
                 classes[kind] = losses[kind] = None
         yield FrontierRow(n_records, classes, losses)

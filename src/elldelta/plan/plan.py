@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from elldelta.core.checks import check_releases, check_whole
 from elldelta.core.moving import Moving
@@ -203,13 +203,19 @@ class Plan(Displayed):
             records += found.astype(np.int64)
         return records
 
-    def loss(self, model: Past) -> float:
-        """How much information a release of the past records would lose: 0 is exact, 1 tells nothing."""
+    def loss(self, model: Past, past_records: NDArray[np.int64] | None = None) -> float:
+        """How much information a release of the past records would lose: 0 is exact, 1 tells nothing.
+
+        Args:
+            model: The model.
+            past_records: How many records of it lie in each class, where that is known already.
+        """
         from elldelta.core.utility import information_loss, spans_of_hulls
 
         spans, account = spans_of_hulls(*self.hulls, self.seen), model.accounting
         n_left_out = account.n_suppressed + account.n_quarantined
-        return information_loss(self.past_records(model), spans, n_left_out) or 0.0
+        records = self.past_records(model) if past_records is None else past_records
+        return information_loss(records, spans, n_left_out) or 0.0
 
     @property
     def is_certified(self) -> bool:
@@ -396,6 +402,17 @@ class Plan(Displayed):
         if problem is not None:
             raise contradicting(source, problem)
         return plan
+
+
+class Made(NamedTuple):
+    """A plan that was made, and how many records of its model lie in each class, which it does not tell."""
+
+    plan: Plan
+    past_records: NDArray[np.int64]
+
+    def loss(self, model: Past) -> float:
+        """How much information a release of the records of the model would lose."""
+        return self.plan.loss(model, self.past_records)
 
 
 def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:

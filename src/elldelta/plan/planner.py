@@ -14,7 +14,6 @@ from elldelta.core.like_values import one_of_each
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
-from elldelta.core.witnesses import Witnesses
 from elldelta.engines.task import computed
 from elldelta.engines.workers import HERE, Workers
 from elldelta.errors import RefusedError, counted
@@ -23,13 +22,13 @@ from elldelta.model import Model, Past, RegionalModel, read_past, with_hierarchi
 from elldelta.pages.charts import check_picture, write_picture
 from elldelta.parameters import with_keywords
 from elldelta.plan.classes import Boxes, Runs, seen_ranges
-from elldelta.plan.closeness import Closeness, closeness_bound
+from elldelta.plan.closeness import closeness_bound
 from elldelta.plan.column_wishes import check_several_columns, plan_groups, wish_for_column
 from elldelta.plan.columns import ColumnPlan
 from elldelta.plan.drawing import Drawing
 from elldelta.plan.failure import told_failure
 from elldelta.plan.movers import movers_of
-from elldelta.plan.plan import Plan, write_plan
+from elldelta.plan.plan import Made, Plan, write_plan
 from elldelta.plan.regions import check_regional, check_whole_model, draw_by_region, late_hierarchies
 from elldelta.plan.root import failing_root, root_distance_risk, root_failure_upper
 from elldelta.plan.wish import Wish, check_noisy, check_persons, checked_by
@@ -43,11 +42,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.bounds import BoundResult, Bounds
+    from elldelta.core.generalize.bounds import Bounds
+    from elldelta.core.witnesses import Witnesses
     from elldelta.engines import Engine, Progress
     from elldelta.parameters import PlanKind
     from elldelta.plan.classes import Classes
-    from elldelta.plan.drawing import Drawn
+    from elldelta.plan.closeness import Closeness
+    from elldelta.plan.drawing import Drawn, DrawnColumn
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
 TRIES = 5  # how often classes are made again for a smaller failure before they are made for fewer records
@@ -107,12 +108,12 @@ def make_plan(
     workers: Workers = HERE,
 ) -> Plan:
     """Makes the plan that a wish asks for; see `plan`."""
-    return computed(lambda tell: _made(model, wish, hierarchies or {}, tell, workers), progress)
+    return computed(lambda tell: _made(model, wish, hierarchies, tell, workers), progress).plan
 
 
 def _made(
-    model: Past, wish: Wish, hierarchies: Mapping[str, Any], progress: Progress, workers: Workers
-) -> Plan:
+    model: Past, wish: Wish, hierarchies: Mapping[str, Any] | None, progress: Progress, workers: Workers
+) -> Made:
     if not isinstance(model, RegionalModel):
         check_whole_model(workers)
     if hierarchies:
@@ -154,8 +155,8 @@ def plan_to_file(
     check_writable(path, overwrite=overwrite)
     check_picture(picture, overwrite=overwrite)
     past = read_past(model)
-    made = make_plan(past, wish, hierarchies, progress, workers)
-    records = made.past_records(past)
+    found = computed(lambda tell: _made(past, wish, hierarchies, tell, workers), progress)
+    made, records = found
     sizes = made.records * records / records.sum()
     if picture is not None:
         from elldelta.plan.picture import picture_of_classes
@@ -164,7 +165,7 @@ def plan_to_file(
     write_plan(made, path, overwrite=overwrite)
     account = past.accounting
     return made, {
-        "loss": made.loss(past),
+        "loss": found.loss(past),
         "smallest_class": float(sizes.min()),
         "largest_class": float(sizes.max()),
         "left_out": {"missing": account.n_suppressed, "outside": account.n_quarantined},
@@ -204,7 +205,7 @@ class Planner:
         """How many sensitive columns there are."""
         return len(self.model.schema.sensitives)
 
-    def made(self) -> Plan:
+    def made(self) -> Made:
         """The plan that the wish asks for, whichever of the three ways it takes to say how many records."""
         check_persons(self.wish, self.model)
         if self.model.noise:
@@ -226,18 +227,22 @@ class Planner:
         n_parts = self.wish.min_records
         return n_parts * fewest_records(self.distribution, whole, self._bounds(n_parts, fixed=True))
 
-    def plan(self, kind: PlanKind, n_records: int) -> Plan:
+    def plan(self, kind: PlanKind, n_records: int) -> Made:
         """The plan of one kind with so many records."""
         return self._paper(n_records) if kind == "paper" else self._sharp(n_records)
 
-    def _paper(self, n_records: int) -> Plan:
+    def _paper(self, n_records: int) -> Made:
         """The classes and the promise of the paper's mechanism."""
         partition, (model,) = self._paper_classes(n_records), self.model.models()
-        masses, p = self._rounded(self.distribution.generalized(partition)), self._snapped(partition)
-        classes, witnesses = Runs.from_partition(partition, model.ranks), most_probable(masses, self._ell)
-        return self._finished("paper", n_records, classes, [self._column(0, masses, witnesses, p=p)])
+        exact, p = self.distribution.generalized(partition), self._snapped(partition)
+        masses = self._rounded(exact)
+        witnesses = most_probable(masses, self._ell)
+        witnesses, counts = witnesses.most_frequent_first(witnesses.cells(masses))
+        column = self._column(0, witnesses, counts, p=p)
+        made = self._finished("paper", n_records, Runs.from_partition(partition, model.ranks), [column])
+        return Made(made, exact.row_sums)
 
-    def _sharp(self, n_records: int) -> Plan:
+    def _sharp(self, n_records: int) -> Made:
         """Classes for any ell values.
 
         If all of them together, or values of groups, do not keep what is allowed, they are made again for a
@@ -262,53 +267,40 @@ class Planner:
             planned_for //= 2
         raise self._model_too_small()
 
-    def _promised(self, n_records: int, drawn: Drawn) -> tuple[Plan | None, float]:
+    def _promised(self, n_records: int, drawn: Drawn) -> tuple[Made | None, float]:
         """The plan with given classes, if they keep what is allowed, and by what factor they exceed it."""
         columns, excess = [], 0.0
-        for index, found in enumerate(drawn.evaluated(self._bounds(n_records), self._groups)):
-            past = drawn.past.for_column(index)
-            column, factor = self._column_promised(index, n_records, past, *found)
+        for index, found in enumerate(drawn.columns):
+            column, factor = self._column_promised(index, n_records, found)
             excess += factor
             columns += [] if column is None else [column]
         if len(columns) < self.n_columns:
             return None, excess
-        return self._finished(self.wish.kind, n_records, Boxes(drawn.tree), columns), excess
+        made = self._finished(self.wish.kind, n_records, Boxes(drawn.tree), columns)
+        return Made(made, drawn.past_records), excess
 
     def _column_promised(
-        self,
-        index: int,
-        n_records: int,
-        past: JointDistribution,
-        masses: JointDistribution,
-        result: BoundResult,
+        self, index: int, n_records: int, found: DrawnColumn
     ) -> tuple[ColumnPlan | None, float]:
-        """The same of one sensitive column, of which classes promise a result."""
-        wish, near, far = self.wishes[index], None, 0.0
-        if wish.closeness is not None:
-            near, far, result = self._closeness(wish, past, result, n_records)
+        """The same of one sensitive column."""
+        wish, result, far = self.wishes[index], found.result, 0.0
+        if found.closeness is not None:
+            far = float(result.far.sum())
+            if wish.merge_risk is not None:
+                far = root_distance_risk(found.closeness, self.pasts[index], wish, n_records)
+            far = wish.n_planned * min(1.0, far)
         if wish.merge_risk is None:
             excess = max(result.reached, result.failure_upper + far) / wish.budget
         else:
             excess = result.reached * wish.min_records / wish.merge_risk
         if excess > 1.0:
             return None, excess
-        column = self._column(index, self._rounded(masses), result.witnesses, near)
+        column = self._column(index, result.witnesses, found.past_counts, found.closeness)
         if wish.merge_risk is not None:  # refused only if all classes together fail
             n_values = self.model.schema.sensitives[index].size
             failure = min(1.0, root_failure_upper(column, n_values, result.bound))  # as rounded
             excess = max(excess, (failure + far) / wish.budget)
         return column, excess
-
-    def _closeness(
-        self, wish: Wish, past: JointDistribution, result: BoundResult, n_records: int
-    ) -> tuple[Closeness, float, BoundResult]:
-        """The closeness of a column, the chance to be too far in some release, and what classes promise."""
-        near = Closeness.promised(wish, past)
-        result = near.judged(result, past)
-        risk = float(result.far.sum())
-        if wish.merge_risk is not None:
-            risk = root_distance_risk(near, past, wish, n_records)
-        return near, wish.n_planned * min(1.0, risk), result
 
     def _bounds(
         self, n_records: int, share: float = 1.0, planned_for: int | None = None, *, fixed: bool = False
@@ -350,10 +342,20 @@ class Planner:
             bounds: What classes are drawn for.
             n_records: The records that they make their promise for.
         """
-        drawing = Drawing(bounds, self.past.total, self._groups, self.movers, self.seen, self.fewest_past)
+        drawing = Drawing(
+            bounds,
+            promised=self._bounds(n_records),
+            wishes=self.wishes,
+            total=self.past.total,
+            overall=tuple(self.model.schema.by_column(self.model.value_totals)),
+            rounds_down=not self.model.noise,
+            groups=self._groups,
+            movers=self.movers,
+            seen=self.seen,
+            fewest_past=self.fewest_past,
+        )
         if isinstance(self.model, RegionalModel):
-            promised = self._bounds(n_records)
-            return draw_by_region(self.model, drawing, promised, self.workers, self.progress)
+            return draw_by_region(self.model, drawing, self.workers, self.progress)
         (model,) = self.model.models()
         return drawing.draw(model, self.progress)
 
@@ -379,23 +381,19 @@ class Planner:
     def _column(
         self,
         index: int,
-        masses: JointDistribution,
         witnesses: Witnesses,
+        past_counts: NDArray[Any],
         closeness: Closeness | None = None,
         p: float | None = None,
     ) -> ColumnPlan:
         """What the plan promises of one sensitive column; how probably it fails follows from all of it."""
-        counts = witnesses.cells(masses)
-        if self.movers is None:  # those that are as frequent after rounding, in their order
-            order = witnesses.most_probable_first(counts)
-            witnesses, counts = Witnesses(witnesses.counts, witnesses.values[order]), counts[order]
         return ColumnPlan(
             ell=self.wishes[index].largest_ell,
             failure_upper=0.0,
             p=p,
             witnesses=witnesses,
-            past_counts=counts,
-            past_records=int(masses.total),
+            past_counts=past_counts,
+            past_records=int(self.past.total),
             closeness=closeness,
         )
 

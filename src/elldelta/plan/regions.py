@@ -1,7 +1,6 @@
 """Plans by region: classes are drawn in every region by itself, and their trees joined into one.
 
-Nothing else of a plan is made by region. What it promises is computed from the past records by class, as of
-any other plan.
+Of every region only what a plan tells of its classes is kept: cuts, witnesses and their counts, failures.
 """
 
 from __future__ import annotations
@@ -11,23 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.distribution import JointDistribution, frozen, kept_cells
+from elldelta.core.distribution import JointDistribution, frozen
 from elldelta.core.generalize.bounds import keeps, refuse_if_impossible
-from elldelta.core.movers import CommonWitnesses
 from elldelta.core.partition import Partition
-from elldelta.core.regions import Area, as_sparse, joined_tree, stacked, upper_cuts
-from elldelta.core.witnesses import Witnesses
+from elldelta.core.regions import Area, joined_tree, upper_cuts
 from elldelta.engines.workers import HERE
 from elldelta.errors import ParameterError, RefusedError
 from elldelta.model import Model, merge_counts
-from elldelta.plan.drawing import Drawn
+from elldelta.plan.drawing import Drawn, DrawnColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from elldelta.core.generalize.bounds import Bounds
     from elldelta.core.regions import Cut
     from elldelta.engines import Progress
     from elldelta.engines.workers import Workers
@@ -83,7 +75,6 @@ def late_hierarchies() -> ParameterError:
 def draw_by_region(
     model: RegionalModel,
     drawing: Drawing,
-    promised: Bounds,
     workers: Workers,
     progress: Progress | None = None,
 ) -> Drawn:
@@ -92,8 +83,6 @@ def draw_by_region(
     Args:
         model: The model.
         drawing: How classes are drawn.
-        promised: By what the plan is going to promise. Of closeness it needs all past records by class and
-            value; otherwise those that a class can rely on.
         workers: Where regions are drawn.
         progress: Is told how far the work is.
 
@@ -103,11 +92,14 @@ def draw_by_region(
     nodes = separated(model, drawing)
     areas = tuple(node for node in nodes if isinstance(node, Area))
     located = replace(model, folder=model.folder.absolute())  # workers may be in another folder
-    found = list(workers.run(_DrawArea(located, drawing, promised, areas), len(areas), progress))
-    tree = joined_tree(nodes, model.place, [drawn.tree for drawn in found])
-    table = stacked([as_sparse(drawn.past.mass) for drawn in found])
-    past = JointDistribution(table, drawing.total, slices=model.schema.value_slices)
-    return Drawn(tree, past, _joined_witnesses([drawn.common or () for drawn in found]) or None)
+    cuts, records, columns = [], [], []
+    for drawn in workers.run(_DrawArea(located, drawing, areas), len(areas), progress):
+        cuts.append((drawn.tree.attributes, drawn.tree.places))  # a tree keeps much that follows from them
+        records.append(drawn.past_records)
+        columns.append(drawn.columns)
+    tree = joined_tree(nodes, model.place, cuts, model.schema.sizes)
+    joined = tuple(DrawnColumn.joined(each) for each in zip(*columns, strict=True))
+    return Drawn(tree, np.concatenate(records), joined)
 
 
 def separated(model: RegionalModel, drawing: Drawing) -> list[Cut | Area]:
@@ -138,7 +130,6 @@ class _DrawArea:
 
     model: RegionalModel
     drawing: Drawing
-    promised: Bounds
     areas: tuple[Area, ...]
 
     def __call__(self, number: int, progress: Progress | None = None) -> Drawn:
@@ -146,52 +137,4 @@ class _DrawArea:
         models = [self.model.model_of(region) for region in regions]
         counts = models[0].counts if len(models) == 1 else merge_counts(model.counts for model in models)
         share = counts.n_records / self.drawing.total
-        drawn = self.drawing.for_share(share).draw(Model(counts), progress)
-        if any(bound.closeness is not None for bound in self.promised):
-            return drawn
-        return replace(drawn, past=frequent_values(drawn, self.promised, self.drawing.groups))
-
-
-def frequent_values(drawn: Drawn, bounds: Bounds, groups: NDArray[np.int64] | None) -> JointDistribution:
-    """The past records by class and value, without values that are too rare for a class to rely on.
-
-    Witnesses are the most frequent values. Twice as many are kept, so that the same are found in the end. A
-    plan tells of nothing else, and all regions together would be nearly as large as their models.
-
-    Args:
-        drawn: Classes, and what they were drawn from.
-        bounds: What they promise by.
-        groups: The group of every value, where values of one group count as one.
-    """
-    past, n_values = drawn.past, drawn.past.n_values
-    table, kept = as_sparse(past.mass), []
-    for values, bound, (masses, result) in zip(
-        past.slices, bounds, drawn.evaluated(bounds, groups), strict=True
-    ):
-        witnesses = result.witnesses
-        classes, of_class = witnesses.classes, witnesses.values
-        if drawn.common is None:
-            cells = as_sparse(bound.counted(masses).mass)
-            rows = np.repeat(np.arange(len(witnesses)), np.diff(cells.offsets))
-            order = np.lexsort((cells.values, -cells.cells, rows))
-            rank = np.arange(order.size) - cells.offsets[rows[order]]
-            order = order[rank < 2 * witnesses.counts[rows[order]]]
-            classes, of_class = rows[order], cells.values[order]
-        kept.append(classes * n_values + of_class + values.start)
-    keys = np.repeat(np.arange(table.shape[0]), np.diff(table.offsets)) * n_values + table.values
-    keeps = np.isin(keys, np.concatenate(kept))
-    return JointDistribution(kept_cells(table, keeps), past.total, slices=past.slices)
-
-
-def _joined_witnesses(each: Sequence[tuple[CommonWitnesses, ...]]) -> tuple[CommonWitnesses, ...]:
-    """Of every sensitive column the witnesses of all areas; nobody moves from one to another."""
-    joined = []
-    for column in zip(*each, strict=True):
-        starts = np.cumsum([0, *(len(common.witnesses) for common in column)])
-        ranges = [common.range_of + start for common, start in zip(column, starts[:-1], strict=True)]
-        counts, values = (
-            np.concatenate([getattr(common.witnesses, name) for common in column])
-            for name in ("counts", "values")
-        )
-        joined.append(CommonWitnesses(np.concatenate(ranges), Witnesses(counts, values)))
-    return tuple(joined)
+        return self.drawing.for_share(share).draw(Model(counts), progress)

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.checks import MOST_RECORDS, check_ell, check_releases, check_whole
-from elldelta.core.occupancy import class_failures_upper, least_mass, no_witnesses, shortfalls_upper
+from elldelta.core.occupancy import (
+    ClassFailures,
+    class_failures_upper,
+    least_mass,
+    no_witnesses,
+    shortfalls_upper,
+)
 from elldelta.core.partition import Partition
+from elldelta.core.witnesses import Witnesses
 from elldelta.errors import ParameterError, RefusedError, counted
 
 if TYPE_CHECKING:
@@ -20,8 +27,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.closeness_kernels import Nearness
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.occupancy import CheckedBy, ClassFailures
-    from elldelta.core.witnesses import Witnesses
+    from elldelta.core.occupancy import CheckedBy
 
 K_SHARE = 0.1
 """The largest share of what may fail that a search for classes lets those of fewer than k records take."""
@@ -212,6 +218,24 @@ class BoundResult:
     classes: ClassFailures
     short: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
     far: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+
+    @classmethod
+    def joined(cls, parts: Sequence[BoundResult]) -> BoundResult:
+        """The same of the classes of several parts of the population, one part after the other."""
+        each = [part.classes for part in parts]
+        classes = ClassFailures(
+            np.concatenate([found.failures_upper for found in each]),
+            Witnesses.joined([found.witnesses for found in each]),
+        )
+        short, far = (
+            np.concatenate([np.broadcast_to(getattr(part, name), len(part.witnesses)) for part in parts])
+            for name in ("short", "far")
+        )
+        return cls(parts[0].bound, classes, short, far)
+
+    def with_witnesses(self, witnesses: Witnesses) -> BoundResult:
+        """The same with the witnesses of every class in another order."""
+        return replace(self, classes=replace(self.classes, witnesses=witnesses))
 
     def with_masses(self, masses: NDArray[np.float64]) -> BoundResult:
         """The same where classes are known to be at least so probable."""

@@ -90,7 +90,7 @@ def plan_and_issue(agency: Agency, job: Job, tell: Tell) -> None:
 
 def _made(agency: Agency, planner: Planner) -> Plan:
     """The plan, with a name of its model that others may see."""
-    return replace(planner.made(), model=agency.keyed(planner.model.digest))
+    return replace(planner.made().plan, model=agency.keyed(planner.model.digest))
 
 
 def _planner(agency: Agency, job: Job, tell: Tell) -> Planner:
@@ -110,6 +110,6 @@ def _n_classes(model: Model, ell: int, records: int) -> int | None:
     """The classes of a plan from the protected counts; None if nothing can be promised."""
     wish = Wish(ell=ell, records=records, releases=FRONTIER_RELEASES)
     try:
-        return Planner(model, wish).made().n_classes
+        return Planner(model, wish).made().plan.n_classes
     except RefusedError:
         return None
