@@ -17,8 +17,6 @@ from elldelta.core.witnesses import Witnesses
 from elldelta.errors import DistributionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.distribution import MassTable
@@ -149,9 +147,15 @@ def _checked_cells(cells: MassTable) -> MassTable:
     return with_floats(cells)  # one compiled version of each form is enough here
 
 
-def count_chances(chances: Iterable[float], most: int) -> NDArray[np.float64]:
-    """The chances that 0, 1, ..., `most` of independent events happen."""
-    found = np.zeros(most + 1)
+def count_chances(chances: ArrayLike, most: int) -> NDArray[np.float64]:
+    """The chances that 0, 1, ..., `most` of independent events happen.
+
+    Args:
+        chances: That of every event; or of every event a row, for several settings side by side.
+        most: The most events that are counted.
+    """
+    chances = np.asarray(chances, dtype=np.float64)
+    found = np.zeros((most + 1, *chances.shape[1:]))
     found[0] = 1.0
     for chance in chances:
         found[1:] = found[1:] * (1.0 - chance) + found[:-1] * chance

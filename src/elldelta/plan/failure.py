@@ -10,6 +10,7 @@ from elldelta.core.distribution import JointDistribution, SparseRows
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper, count_chances, shortfalls_upper
 from elldelta.core.sample_size import union_bound
+from elldelta.core.witnesses import Witnesses
 from elldelta.plan.consistency import SLACK
 from elldelta.plan.movers import common_of
 from elldelta.plan.root import root_failure_upper
@@ -94,8 +95,10 @@ def sharp_failures(plan: Plan, index: int = 0, k: int = 1, *, raised: bool = Fal
     """
     column, parts, n_releases = plan.columns[index], plan.min_records, plan.n_planned
     cells = _raised(column.witness_cells) if raised else column.witness_cells
-    masses = column.masses_lower if column.closeness is not None else column.witnesses.sums(cells)
-    short = shortfalls_upper(np.minimum(masses, 1.0), plan.records // parts * parts, k)
+    short = np.zeros(1)
+    if k > 1:
+        masses = column.masses_lower if column.closeness is not None else column.witnesses.sums(cells)
+        short = shortfalls_upper(np.minimum(masses, 1.0), plan.records // parts * parts, k)
     total, failures = _values_failures(plan, index, cells)
     if plan.moving is None:
         total += n_releases * float(short.sum())
@@ -115,35 +118,61 @@ def _values_failures(plan: Plan, index: int, cells: NDArray[np.float64]) -> tupl
         plan.n_planned * plan.min_records,
         checked_by=checked_by(plan),
     )
-    table, common = _table(column, n_values, cells), common_of(plan, column)
+    witnesses, common = column.witnesses, common_of(plan, column)
     if common is not None:
-        made = common.evaluate(JointDistribution(table, 1.0), bound)
-        total = made.failure_upper if plan.moving is None else root_failure_upper(column, n_values, bound)
-        return total, made.classes.failures_upper
+        made = common.evaluate(JointDistribution(_table(witnesses, n_values, cells), 1.0), bound)
+        total, failures = made.failure_upper, made.classes.failures_upper
+    else:
+        step = max(1, _MOST_DENSE // n_values)
+        blocks = []
+        for start in range(0, len(witnesses), step):
+            counts = witnesses.counts[start : start + step]
+            shown = slice(witnesses.offsets[start], witnesses.offsets[start + counts.size])
+            blocks.append(
+                _failures(Witnesses(counts, witnesses.values[shown]), n_values, cells[shown], bound)
+            )
+        failures = np.concatenate(blocks)
+        total = bound.total(failures)
+    if plan.moving is not None:
+        total = root_failure_upper(column, n_values, bound)
+    return total, failures
+
+
+def _failures(
+    witnesses: Witnesses, n_values: int, cells: NDArray[np.float64], bound: SharpBound
+) -> NDArray[np.float64]:
+    """What the sharp bound says of every class with these witness cells."""
+    table = witnesses.table(n_values, cells)
     found = class_failures_upper(
         table, bound.ell, bound.n_records, bound.releases, checked_by=bound.checked_by
     )
     failures = found.failures_upper.copy()
     if bound.checked_by == "owner":
         # The best witnesses may be fewer than the plan has; what a release must show is what it says.
-        for row in np.flatnonzero(found.witnesses.counts != column.witnesses.counts).tolist():
-            start, stop = column.witnesses.offsets[row : row + 2]
-            failures[row] = _failure_as_written(cells[start:stop], bound)
-    total = bound.total(failures) if plan.moving is None else root_failure_upper(column, n_values, bound)
-    return total, failures
+        sizes = witnesses.counts
+        differs = found.witnesses.counts != sizes
+        for size in np.unique(sizes[differs]).tolist():
+            rows = np.flatnonzero(differs & (sizes == size))
+            places = witnesses.offsets[rows] + np.arange(size)[:, np.newaxis]
+            failures[rows] = _failures_as_written(cells[places], bound)
+    return failures
 
 
-def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
-    """Upper bound on the chance that a release misses more of these witnesses than it may (Theorem E).
+def _failures_as_written(cells: NDArray[np.float64], bound: SharpBound) -> NDArray[np.float64]:
+    """Upper bounds on the chances that a release misses more witnesses than it may (Theorem E).
 
     E(W - k)^+ / (b + 1 - k), the best k, where W adds up values that are missing independently.
+
+    Args:
+        cells: P(c, s), a row for every witness and a column for every class.
+        bound: What is promised.
     """
     allowance = (len(cells) - bound.ell) // bound.releases
     counts = count_chances((1.0 - cells) ** bound.n_records, len(cells))  # of W = 0, 1, ...
     over = np.arange(len(counts))
-    return min(
-        float((np.maximum(0, over - k) * counts).sum()) / (allowance + 1 - k) for k in range(allowance + 1)
-    )
+    tails = [np.maximum(0, over - k) @ counts / (allowance + 1 - k) for k in range(allowance + 1)]
+    failures: NDArray[np.float64] = np.min(tails, axis=0)
+    return failures
 
 
 def _reaches_p(column: ColumnPlan) -> bool:
@@ -165,9 +194,8 @@ def _raised(cells: NDArray[np.float64]) -> NDArray[np.float64]:
     return raised
 
 
-def _table(column: ColumnPlan, n_values: int, cells: NDArray[np.float64]) -> MassTable:
-    """P(c, s) of the witnesses; other values count as impossible, as everywhere."""
-    witnesses = column.witnesses
+def _table(witnesses: Witnesses, n_values: int, cells: NDArray[np.float64]) -> MassTable:
+    """P(c, s) of witnesses; other values count as impossible, as everywhere."""
     shape = (len(witnesses), n_values)
     if shape[0] * shape[1] <= _MOST_DENSE:
         return witnesses.table(n_values, cells)
