@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._arena_attacks import Published, ranges
-from benchmarks._merging_by_search import Hulls, merged_by_search
 from benchmarks._publishing import draw_heights
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.moving import move_up
@@ -24,7 +23,7 @@ from elldelta.release.publishable import publishable
 LEAST_OWNER = 2
 """The owner with the fewest records, whose people are all with the first one."""
 MERGE_RISK = 0.1
-"""The chance that a class does not pass by itself, where classes move or are merged."""
+"""The chance that a class does not pass by itself, where classes move."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,13 +180,6 @@ def moved_up(made, records, state, rng):
     return Merged(made.classes, grouping.class_of), Shown.of(table, grouping).counts, state
 
 
-def searched(made, records, state, rng):
-    """Failing classes merged with the partner that costs least, as it was done before."""
-    table = records.by_class(made.class_of(records.ranks), made.n_classes)
-    found = merged_by_search(table, made.promises[0], Hulls.of(made))
-    return Merged(made.classes, found.grouping.class_of), found.counts, state
-
-
 def _ours(drawn, method, setting, promise, wish, publish, *, ledger=False, **how):
     source, n_owners = drawn.source, drawn.is_in.shape[1]
     tables = [source.counts(drawn.owner(number)) for number in range(n_owners)]
@@ -223,4 +215,3 @@ def ours(drawn):
     yield _ours(drawn, "elldelta, one release", "default", "single", {"releases": 1}, as_planned, **how)
     yield _ours(drawn, "elldelta, certificates", "or refused", "linked", certain, as_planned)
     yield _ours(drawn, "elldelta, moving", f"merge risk {MERGE_RISK:g}", "linked", moving, moved_up)
-    yield _ours(drawn, "merging by search", f"merge risk {MERGE_RISK:g}", "linked", moving, searched)

@@ -9,8 +9,8 @@ the same counts. Each is weighed by how likely the rule makes the release under 
 * Downcoding (Cohen 2022): the attacker knows nobody. From which leaf does a record of value s come? Without
   the rule that is P(leaf | s), as the history tells it.
 
-Four rules for the same owner: fixed classes; classes that move up the plan's tree, with the decoys of the
-plan and without any (which no plan allows: it shows what decoys are for); and merging by search, as it was.
+Three rules for the same owner: fixed classes, and classes that move up the plan's tree, with the decoys of
+the plan and without any (which no plan allows: it shows what decoys are for).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._arena_methods import LEAST_OWNER, MERGE_RISK
-from benchmarks._merging_by_search import Hulls, merged_by_search
 from benchmarks._publishing import draw_heights, loss_of
 from elldelta.core.moving import RHO, Q, move_up
 from elldelta.core.partition import Partition
@@ -98,22 +97,10 @@ def moving_without_decoys(made, table, rng):
     return moving(made, table, rng, rho=0.0)
 
 
-def search(made, table, rng):
-    """Merging by search; the attacker uses only that something in a merged class fails by itself."""
-    found = merged_by_search(table, made.promises[0], Hulls.of(made))
-
-    def weigh(leaves, occupied):
-        promise, chosen = made.promises[0], leaves[occupied]
-        return Lacks(promise.witnesses[chosen], promise.allowances[chosen], promise.min_records)
-
-    return Chosen(found.grouping, found.left_out, weigh)
-
-
 RULES = (
     ("fixed classes", fixed, {}),
     ("moving, with decoys", moving, {"merge_risk": MERGE_RISK}),
     ("moving, without decoys", moving_without_decoys, {"merge_risk": MERGE_RISK}),
-    ("merging by search", search, {"merge_risk": MERGE_RISK}),
 )
 
 
@@ -121,17 +108,6 @@ def misses_too_many(tables, membership, allowances, min_records):
     """Whether classes that show these counts miss too many witnesses; tables x ... x values."""
     missed = (membership & (tables < min_records)).sum(axis=-1)
     return (missed > allowances) & tables.any(axis=-1)
-
-
-class Lacks:
-    """Whether some base class with a record misses more of its witnesses than it may."""
-
-    def __init__(self, membership, allowances, min_records=1):
-        self.asked = membership, allowances, min_records
-
-    def __call__(self, tables):
-        """One answer per table; tables x classes x values."""
-        return misses_too_many(tables, *self.asked).any(axis=1)
 
 
 class Moved:

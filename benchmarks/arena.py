@@ -27,6 +27,7 @@ from benchmarks._arena_minimality import knowing_the_algorithm
 from benchmarks._arena_peers import NAMES, check_twin, peer_tries
 from benchmarks._processes import PEERS
 from benchmarks._result import FOLDER, Fact
+from elldelta.plan.wish import Wish
 
 PROCESSES = len(os.sched_getaffinity(0))
 TWINS = 0.3
@@ -102,6 +103,7 @@ def measure(name, size):
 
 
 def _described(drawn, size, tables):
+    default = Wish(ell=drawn.source.ell, records=drawn.fewest)
     return {
         "seeds": size.arena_seeds,
         "scale": size.arena_scale,
@@ -111,6 +113,7 @@ def _described(drawn, size, tables):
         "several": int((drawn.is_in.sum(axis=1) > 1).sum()),
         "all": int(drawn.is_in.all(axis=1).sum()),
         "drifts": list(size.drifts),
+        "default": {name: getattr(default, name) for name in ("kind", "delta", "merge_risk")},
         "tables": tables,
     }
 

@@ -96,7 +96,7 @@ class _Bench:
             ("audit", *releases),
             lambda: [_group(path) for path in releases],
             "GROUP BY of both",
-            3.0,
+            2.0,
         )
 
     def compared(self, step, call, command, bare, limit, allowed):

@@ -34,7 +34,7 @@ from elldelta.engines.task import computed, part
 from elldelta.errors import DataError, ParameterError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model
-from elldelta.release import each_once, locate_all
+from elldelta.release import each_once, locate_all, published_each
 from elldelta.schema.composite import with_composites
 from elldelta.schema.label_columns import rules_of
 
@@ -216,14 +216,12 @@ class ReleaseReader:
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
-        place: Which of several sensitive columns of sliced releases is read.
     """
 
     columns: Columns = None
     csv_format: CsvFormat | None = None
     engine: Engine | None = None
     progress: Progress | None = None
-    place: int = 0
 
     @cached_property
     def described(self) -> ForeignColumns:
@@ -239,52 +237,69 @@ class ReleaseReader:
         names, named = schemas[0].sensitive_names, self.described.sensitive
         return [names.index(named)] if named in names else list(range(len(names)))
 
-    def gather(
+    def gather(self, releases: Sequence[Any], people: pa.Table | None = None) -> Overlay:
+        """Reads releases of one sensitive column and lays them over each other."""
+        [overlay] = self.overlays(releases, [0], people)
+        return overlay
+
+    def overlays(
         self,
         releases: Sequence[Any],
+        places: Sequence[int],
         people: pa.Table | None = None,
         model: Model | None = None,
         limit: ClosenessLimit | None = None,
-    ) -> Overlay:
-        """Reads releases and lays them over each other.
+    ) -> Iterator[Overlay]:
+        """Reads releases and lays them over each other, once for each sensitive column.
 
         The classes of a release are those of its manifest, where it has one; the others are read by their
         labels, which mean what a schema or a manifest says, or else what can be read in one way only.
 
         Args:
             releases: The releases.
+            places: Which of the sensitive columns of releases with a manifest are asked about.
             people: People to look for in them.
             model: Counts of past records, whose combinations are to be found in them.
             limit: A closeness whose reference is to be found in them too.
         """
         found = locate_all(releases, self.engine)
+        described = [item for item in found if item.manifest is not None]
+        whole = published_each(described, self.csv_format, self.engine, self.progress)
+        for place in places:
+            published = [item.for_column(place) for item in whole]
+            one_limit = None if limit is None else limit.for_column(place)
+            overlay = self._laid(found, published, place, people, model, one_limit)
+            yield _with_warnings(overlay, found, one_limit)
+
+    def _laid(
+        self,
+        found: Sequence[Located],
+        published: Sequence[Published],
+        place: int,
+        people: pa.Table | None,
+        model: Model | None,
+        limit: ClosenessLimit | None,
+    ) -> Overlay:
+        """Releases of one sensitive column, laid over each other; those with a manifest were read."""
         plan, compared = (None, None) if limit is None else (limit.plan, limit.model)
         past = [each for each in (model, compared) if each is not None]
-        if people is None and not past and all(item.manifest is not None for item in found):
-            overlay = Overlay.from_published([self._published(item) for item in found], plan)
-            return _with_warnings(overlay, found, limit)
-        columns, known, given = self._described(found, plan)
+        if people is None and not past and len(published) == len(found):
+            return Overlay.from_published(published, plan)
+        columns, known, given = self._described(found, place, plan)
+        rest = iter(published)
         read = [
             self._read(item, columns, given)
             if item.manifest is None
-            else ReadRelease.from_published(self._published(item), columns)
+            else ReadRelease.from_published(next(rest), columns)
             for item in found
         ]
-        overlay = Overlay.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
-        return _with_warnings(overlay, found, limit)
+        return Overlay.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
 
     def understanding(self, releases: Sequence[Any]) -> Understanding:
         """What the labels of releases mean, whether or not that is clear."""
         found = locate_all(releases, self.engine)
-        columns, _, _ = self._described(found)
+        columns, _, _ = self._described(found, 0)
         return understand([self._read(item, columns) for item in found], columns)
-
-    def _one_column(self, schema: Schema) -> Schema:
-        return schema.for_column(self.place) if schema.also_sensitive else schema
-
-    def _published(self, item: Located) -> Published:
-        published = item.published(self.csv_format, self.engine, self.progress)
-        return published.for_column(self.place) if published.schema.also_sensitive else published
 
     def _read(self, item: Located, columns: ForeignColumns, schema: Schema | None = None) -> ReadRelease:
         with item.opened(self.csv_format, self.engine) as table:
@@ -292,13 +307,15 @@ class ReleaseReader:
             return read_release(made, item.name, columns, schema, self.progress)
 
     def _described(
-        self, found: Sequence[Located], plan: Plan | None = None
+        self, found: Sequence[Located], place: int, plan: Plan | None = None
     ) -> tuple[ForeignColumns, Schema | None, Schema | None]:
         """The columns to link by and what is said about them; the schema, if any; and the one given."""
         described = self.described
         given = plan.schema if described.schema is None and plan is not None else described.schema
+        manifests = [(item.name, item.manifest.schema) for item in found if item.manifest is not None]
         schemas = [
-            (item.name, self._one_column(item.manifest.schema)) for item in found if item.manifest is not None
+            (name, schema.for_column(place) if schema.also_sensitive else schema)
+            for name, schema in manifests
         ]
         schemas += [] if given is None else [("the schema given", given)]
         schemas += [] if plan is None else [("the plan", plan.schema)]
@@ -381,9 +398,10 @@ class _Question:
         self, people: pa.Table | None = None, model: Model | None = None
     ) -> Iterator[tuple[Overlay, int, ClosenessLimit | None]]:
         """For each sensitive column the releases laid over each other, and what is asked of it."""
-        for place in self.reader.sensitive_places(self.releases):
+        places = self.reader.sensitive_places(self.releases)
+        found = self.reader.overlays(self.releases, places, people, model, self.limit)
+        for place, overlay in zip(places, found, strict=True):
             limit = None if self.limit is None else self.limit.for_column(place)
-            overlay = replace(self.reader, place=place).gather(self.releases, people, model, limit)
             yield overlay, _wanted(self.ell, overlay, limit), limit
 
     def audit(

@@ -14,7 +14,14 @@ from elldelta.release.content import (
     values_shown,
 )
 from elldelta.release.manifest import Manifest, loss_of, manifest_path, read_manifest, recomputed
-from elldelta.release.published import Located, Published, each_once, locate_all, open_published
+from elldelta.release.published import (
+    Located,
+    Published,
+    each_once,
+    locate_all,
+    open_published,
+    published_each,
+)
 from elldelta.release.verification import Verification, is_cut, verify_published
 from elldelta.rooms import make_callable
 

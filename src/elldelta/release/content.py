@@ -108,8 +108,9 @@ def different_rows(
     # Numbers the rows one column at a time: numbers stay small, and sorting rows is slow.
     classes, examples = np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.intp)
     for codes, texts in known:
-        keys = classes * max(len(texts), 1) + codes
-        _, examples, classes = np.unique(keys, return_index=True, return_inverse=True)
+        classes, distinct = _in_order(pa.array(classes * max(len(texts), 1) + codes))
+        examples = np.zeros(len(distinct), dtype=np.intp)
+        examples[classes] = np.arange(len(rows))
     labels = tuple(
         tuple(texts[code] for code, (_, texts) in zip(row, known, strict=True))
         for row in rows[examples].tolist()
@@ -155,14 +156,19 @@ def unknown_values(column: Column, name: str, n_values: int) -> DataError:
     )
 
 
-def _coded(array: pa.Array) -> tuple[NDArray[np.int64], tuple[str | None, ...]]:
+def _coded(texts: pa.Array) -> Coded:
     """Codes of texts in sorted order, a missing one last."""
+    codes, distinct = _in_order(texts)
+    return codes, tuple(distinct.to_pylist())
+
+
+def _in_order(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """The place of each value among the different ones, and these in their order, a missing one last."""
     import pyarrow.compute as pc
 
-    distinct = pc.unique(array)
-    distinct = distinct.take(pc.array_sort_indices(distinct))  # a missing one comes last
-    codes: NDArray[np.int64] = pc.index_in(array, value_set=distinct).to_numpy().astype(np.int64)
-    return codes, tuple(distinct.to_pylist())
+    coded = values.dictionary_encode(null_encoding="encode")
+    order = pc.array_sort_indices(coded.dictionary)
+    return np.argsort(order)[coded.indices.to_numpy()], coded.dictionary.take(order)
 
 
 def released_values(schema: Schema) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -264,7 +265,7 @@ class Manifest:
         del shown["column"]
         return replace(self, schema=schema, also=(), weights=None, **shown)
 
-    @property
+    @cached_property
     def labels(self) -> list[tuple[str, ...]]:
         """What the release shows for each class."""
         return class_labels(self.schema, self.classes)

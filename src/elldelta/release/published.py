@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from elldelta.engines import Query, TableName, is_frame, running, source_format
+from elldelta.engines.task import computed, part
 from elldelta.errors import FileError, ParameterError, counted
 from elldelta.files import no_file
-from elldelta.plan.classes import Classes, class_labels, grouping_of
+from elldelta.plan.classes import Classes, grouping_of
 from elldelta.release.content import (
     column_texts,
     content_digest,
@@ -82,10 +84,10 @@ class Published:
         hulls, manifest = self.classes.hulls(self.schema), self.manifest
         return loss_of(self.schema, hulls, self.counts, manifest.seen, manifest.records_lost)
 
-    @cached_property
+    @property
     def labels(self) -> list[tuple[str, ...]]:
         """What the release shows for each class."""
-        return class_labels(self.schema, self.classes)
+        return self.manifest.labels
 
     @property
     def grouping(self) -> Partition:
@@ -98,16 +100,59 @@ class Published:
         return content_digest(self.labels, released_values(self.schema), self.counts)
 
 
-def read_published(
-    table: Table,
-    name: str,
-    manifest: Manifest,
-    progress: Progress | None = None,
-) -> Published:
-    """Reads a release by the classes of its manifest, and compares all that it shows with it.
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """A release that was counted, and not yet compared with what its manifest says of counts and rows.
+
+    Attributes:
+        table: The release.
+        published: What it shows.
+        weights: The mean weight of every different row, if it shows any.
+        classes: The class of every different row.
+        values: Its value in every sensitive column, numbered among all values.
+        n: How often it occurs.
+    """
+
+    table: Table
+    published: Published
+    weights: RowWeights | None
+    classes: NDArray[np.int64]
+    values: list[NDArray[np.int64]]
+    n: NDArray[np.int64]
+
+    def checked(self) -> Published:
+        """The release, its counts compared with the manifest, its rows with those that counts lead to."""
+        published, manifest = self.published, self.published.manifest
+        name, schema, counts = published.name, published.schema, published.counts
+        if published.digest != manifest.content_digest:
+            raise not_as_described(name, "Its records are not those that the manifest describes.")
+        if (manifest.weights is None) != (self.weights is None):
+            raise not_as_described(name, "Release and manifest disagree on whether weights are shown.")
+        weights = None
+        if self.weights is not None:
+            weights = read_weights(manifest, counts, (self.classes, self.values[0]), self.weights)
+            if weights is None:
+                raise not_as_described(name, "Its weights are not those that the manifest describes.")
+        is_so = is_as_made(self.table, ReleaseRows(schema, published.labels, counts, weights=weights))
+        if (
+            not is_so
+            and schema.also_sensitive
+            and not is_sliced(schema, counts, self.classes, self.values, self.n)
+        ):
+            raise not_as_described(name, "Its rows tie sensitive columns together that the plan keeps apart.")
+        if is_so is False:
+            raise not_as_described(
+                name, "Its rows are in another order, or something stands in the file besides them."
+            )
+        unchecked = _unchecked(self.table, is_so, has_weights=weights is not None)
+        return replace(published, unchecked=tuple(unchecked))
+
+
+def _count(table: Table, name: str, manifest: Manifest, progress: Progress | None) -> _Counted:
+    """Counts a release by the classes of its manifest, and compares what it shows with it.
 
     Raises:
-        FileError: The content is not what the manifest says: columns, counts or order.
+        FileError: The content is not what the manifest says: columns or counts.
         DataError: A sensitive value does not fit the schema.
     """
     schema, classes = manifest.schema, manifest.classes
@@ -138,22 +183,7 @@ def read_published(
     for positions in values:
         np.add.at(counts, (rows, positions), n)
     published = Published(name, schema, classes, counts, manifest)
-    if published.digest != manifest.content_digest:
-        raise not_as_described(name, "Its records are not those that the manifest describes.")
-    if (manifest.weights is None) != (row_weights is None):
-        raise not_as_described(name, "Release and manifest disagree on whether weights are shown.")
-    weights = None if row_weights is None else read_weights(manifest, counts, (rows, values[0]), row_weights)
-    if weights is None and row_weights is not None:
-        raise not_as_described(name, "Its weights are not those that the manifest describes.")
-    expected = ReleaseRows(schema, manifest.labels, counts, weights=weights)
-    is_so = is_as_made(table, expected)
-    if not is_so and schema.also_sensitive and not is_sliced(schema, counts, rows, values, n):
-        raise not_as_described(name, "Its rows tie sensitive columns together that the plan keeps apart.")
-    if is_so is False:
-        raise not_as_described(
-            name, "Its rows are in another order, or something stands in the file besides them."
-        )
-    return replace(published, unchecked=tuple(_unchecked(table, is_so, has_weights=weights is not None)))
+    return _Counted(table, published, row_weights, rows, values, n)
 
 
 def _unchecked(table: Table, is_as_made: bool | None, *, has_weights: bool) -> Iterator[str]:
@@ -186,10 +216,10 @@ class Located(NamedTuple):
     name: str
     manifest: Manifest | None
 
-    def published(
-        self, csv_format: CsvFormat | None, engine: Engine | None, progress: Progress | None
-    ) -> Published:
-        """Reads the release and compares it with its manifest."""
+    def read_counts(
+        self, csv_format: CsvFormat | None, engine: Engine, progress: Progress | None
+    ) -> _Counted:
+        """Counts the release and compares its counts with its manifest."""
         if self.manifest is None:
             raise FileError(
                 f"The release {self.name} comes without a manifest.",
@@ -203,7 +233,7 @@ class Located(NamedTuple):
                     found="It is a folder, or in a format in which anything can stand beside the columns.",
                     remedy="A release is one file of CSV or Parquet: fetch it again from its publisher.",
                 )
-            return read_published(table, self.name, self.manifest, progress)
+            return _count(table, self.name, self.manifest, progress)
 
     @contextmanager
     def opened(self, csv_format: CsvFormat | None, engine: Engine | None) -> Iterator[Table]:
@@ -302,7 +332,20 @@ def open_published(
     progress: Progress | None = None,
 ) -> Published:
     """Reads one release and compares it with its manifest."""
-    return locate(item, engine).published(csv_format, engine, progress)
+    [published] = published_each([locate(item, engine)], csv_format, engine, progress)
+    return published
+
+
+def published_each(
+    items: Sequence[Located],
+    csv_format: CsvFormat | None,
+    engine: Engine | None,
+    progress: Progress | None,
+) -> list[Published]:
+    """Reads releases and compares them with their manifests: one after the other, then the rows of all."""
+    with running(engine) as active, ThreadPoolExecutor(os.cpu_count()) as threads:
+        counted = [item.read_counts(csv_format, active, progress) for item in items]
+        return computed(lambda _: list(threads.map(_Counted.checked, counted)), part(progress, 1.0, 1.0))
 
 
 def not_as_described(name: str, found: str) -> FileError:

@@ -147,15 +147,14 @@ class ReleaseRows:
         # Of real numbers few occur twice, and looking for them takes longest.
         coded = [field.name for field in schema if not pa.types.is_floating(field.type)]
         # Columns go in as codes and values, which is how Parquet stores them; without the stored Arrow schema
-        # a reader sees plain columns.
-        # Statistics are updated per batch of rows, so small batches take twice the time.
+        # a reader sees plain columns. Statistics of columns would take as long as the columns themselves.
         with pq.ParquetWriter(
             file,
             schema,
             compression="zstd",
             store_schema=False,
             use_dictionary=coded,
-            write_batch_size=max(1, self.rows_at_once // 16),
+            write_statistics=False,
             max_rows_per_page=self.rows_at_once,
         ) as writer:
             for batch in self.batches():
@@ -266,7 +265,7 @@ class ReleaseRows:
     def _batch(self, rows: _Rows, lengths: NDArray[np.int64]) -> pa.RecordBatch:
         import pyarrow as pa
 
-        arrays = []
+        arrays, fields = [], []
         for column, (codes, values) in zip(self._columns, self._distinct, strict=True):
             # Only the values of these rows: every row group of the file repeats its list of values.
             codes_used = codes[rows.of(column.place)]
@@ -275,13 +274,12 @@ class ReleaseRows:
             places = np.full(len(values) + 1, -1, dtype=np.min_scalar_type(-len(values) - 1))
             places[used] = np.arange(used.size)
             repeated = np.repeat(places[codes_used], lengths)
-            arrays.append(
-                pa.DictionaryArray.from_arrays(
-                    pa.array(repeated, mask=repeated < 0 if (codes_used < 0).any() else None),
-                    values.take(pa.array(used)),
-                )
-            )
-        return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in self._columns])
+            mask = repeated < 0 if (codes_used < 0).any() else None
+            array = pa.DictionaryArray.from_arrays(pa.array(repeated, mask=mask), values.take(pa.array(used)))
+            arrays.append(array)
+            # Where nothing can be missing, nothing is written about it.
+            fields.append(pa.field(column.name, array.type, nullable=column.values.null_count > 0))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def _lines(self, rows: _Rows, lengths: NDArray[np.int64]) -> bytes:
         """Rows as lines of CSV, each made once, however often it occurs."""
