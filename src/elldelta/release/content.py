@@ -104,16 +104,14 @@ def different_rows(
     n = cells.column(len(names)).to_numpy().astype(np.int64)
     table.check_read(int(n.sum()))
     known, values = coded[: len(quasi_identifiers)], coded[len(quasi_identifiers) :]
-    rows = np.stack([codes for codes, _ in known], axis=1)
     # Numbers the rows one column at a time: numbers stay small, and sorting rows is slow.
-    classes, examples = np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.intp)
+    classes, examples = np.zeros(n.size, dtype=np.int64), np.zeros(0, dtype=np.intp)
     for codes, texts in known:
         classes, distinct = _in_order(pa.array(classes * max(len(texts), 1) + codes))
         examples = np.zeros(len(distinct), dtype=np.intp)
-        examples[classes] = np.arange(len(rows))
+        examples[classes] = np.arange(n.size)
     labels = tuple(
-        tuple(texts[code] for code, (_, texts) in zip(row, known, strict=True))
-        for row in rows[examples].tolist()
+        zip(*([texts[code] for code in codes[examples].tolist()] for codes, texts in known), strict=True)
     )
     return labels, classes, values, n
 
