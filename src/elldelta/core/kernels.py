@@ -89,6 +89,7 @@ def inner(function: Function) -> Function:
 
     For what is short, or called from one place: a function compiled by itself is compiled once more with each
     that calls it, directly or not, and to hand over a tuple of arrays is more code than most functions have.
+    Not for the longest, `best_cut`: all statements are copied at every level into which they are written.
     """
     return numba.njit(inline="always", nogil=True)(function)  # type: ignore[return-value]
 

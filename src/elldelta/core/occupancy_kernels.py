@@ -135,7 +135,7 @@ def rank(cells: NDArray[Any], order: NDArray[np.int32], least: float) -> int:
     return n_positive if least > 0.0 else n_cells
 
 
-@compiled
+@inner
 def missing_chances(
     cells: NDArray[Any],
     order: NDArray[np.int32],
@@ -208,7 +208,7 @@ def prefix_bound(
     return bound, k
 
 
-@compiled
+@inner
 def best_prefix(
     missing: NDArray[np.float64],
     n_cells: int,

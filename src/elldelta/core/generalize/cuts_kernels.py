@@ -317,7 +317,7 @@ def score_of(
     return float(gain * kept**constraint.power)
 
 
-@inner
+@compiled
 def best_cut(
     grid: Grid,
     constraint: Constraint,
