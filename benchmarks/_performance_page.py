@@ -10,6 +10,7 @@ LIMITS = {
     "greedy": "The paper's planner, beside one `numpy.cumsum` of the same array",
     "boxes": "Boxes, beside one `numpy.cumsum` of the same array",
     "sparse": "Sparse models: the whole command, beside one `numpy.bincount` of the cells",
+    "living": "A table that is published again, beside a plain release that counts persons",
     "spark": "Spark on two cores (`local[2]`), beside its own read, GROUP BY and write of the same table",
 }
 CONTINENT, MILLION = 10**9, 10**6
@@ -18,8 +19,6 @@ ONE_PROCESS = "one process"
 WHY = {
     "boxes": "A cumulative sum looks at every number once, a search for boxes at every attribute and cut.",
     "certified": "The limits are losses of plans that use the exact number of past records; ours round it.",
-    "living": "A plain release counts records. An update counts persons and writes a state; its ratio to a "
-    "release that counts persons is measured, too.",
     "server_load": "The empty route touches no database. Ours looks up who asks and what they may do, and "
     "reads or writes a row.",
     "spark": "A read groups nothing. Counting is a GROUP BY, and is measured beside Spark's own, too.",
@@ -65,9 +64,9 @@ All numbers on this page were measured by `make bench`; none is typed by hand. T
 {machine["system"]} on {machine["processor"]}, Python {machine["python"]}, {packages}. Times differ
 between machines; ratios much less, because both sides of a ratio were measured in the same run. These are
 single measurements, not a study with error bars. {_runs(snapshot)}
-Comparisons with planners' limits, with other tools, and growth use processor time, of all threads together,
-which other work disturbs little. Comparisons with COPY, GROUP BY and Spark use the time that passes, in
-turns, and the best of a few.
+Comparisons with planners' limits, with other tools, of updates, and growth use processor time, of all
+threads together, which other work disturbs little. Comparisons with COPY, GROUP BY and Spark
+use the time that passes, in turns, and the best of a few.
 """
 
 
