@@ -1,9 +1,12 @@
-"""Large tables against what the engine needs at least: a plain copy, a bare GROUP BY.
+"""Large tables against what the engine needs at least: a plain copy, a bare GROUP BY, counting.
 
 Ten million records; with `--full` also a hundred million, which needs about 3 GB of disk. Ratios compare the
 time that passes, in turns, so that what else runs slows both alike; processor times are kept beside them. For
 ten million records our side is the function behind the command, because the start of a command would count
 too much; for a hundred million it is the whole command. Memory is always that of the whole command.
+
+A release whose combinations hardly repeat, in very many classes, is compared with counting its table, in
+processor time: what comes after the counting must not take half as long.
 """
 
 import math
@@ -12,17 +15,31 @@ import time
 from pathlib import Path
 
 import duckdb
+import numpy as np
 
 from benchmarks._processes import run_command
 from benchmarks._result import Fact
-from benchmarks._tables_data import COLUMNS, N_COMBINATIONS, make_table
+from benchmarks._tables_data import (
+    COLUMNS,
+    FIRST_AGE,
+    FIRST_CODE,
+    N_COMBINATIONS,
+    N_DISEASES,
+    make_people,
+    make_table,
+)
 from elldelta.audit.audit import audit
+from elldelta.core.box_tree import LEAF, BoxTree
+from elldelta.core.distribution import rounded_total
+from elldelta.core.witnesses import Witnesses
 from elldelta.engines.duckdb import connect
 from elldelta.ledger.publish import release
 from elldelta.model.model import estimate
-from elldelta.plan.plan import write_plan
+from elldelta.plan.classes import Boxes
+from elldelta.plan.columns import ColumnPlan
+from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.planner import plan
-from elldelta.schema.schema import Schema
+from elldelta.schema.schema import Categories, Column, Integers, Schema
 from elldelta.schema.schema_file import write_schema
 
 GIB = 2**30
@@ -31,6 +48,9 @@ SMALL, LARGE = 5_000_000, 20_000_000
 """Below the first, ratios say little, because much does not depend on the size yet."""
 RELEASE_ALLOWED = 1.8
 TIMES = ("passed_seconds", "seconds")
+N_CODES, N_AGES, N_CLASSES, N_WITNESSES = 20_000, 100, 51_000, 20
+"""Four million combinations in very many classes, by a plan that is made by hand."""
+COUNTINGS_ALLOWED = 1.5
 
 
 def run(size):
@@ -38,6 +58,68 @@ def run(size):
     for n_rows in sorted({min(max(size.rows), 10_000_000), max(size.rows)}):
         with tempfile.TemporaryDirectory(prefix="elldelta-bench-") as folder, connect() as engine:
             yield from _Bench(Path(folder), n_rows, engine).run()
+    with tempfile.TemporaryDirectory(prefix="elldelta-bench-") as folder, connect() as engine:
+        yield from many_classes(Path(folder), min(max(size.rows), 3_000_000), engine)
+
+
+def many_classes(folder, n_rows, engine):
+    """A release of many combinations in many classes, against counting the same table."""
+    table = make_people(folder / "people.parquet", n_rows, n_codes=N_CODES, n_ages=N_AGES)
+    made, target = _plan_by_hand(n_rows), folder / "release.parquet"
+    calls = {
+        "release": lambda: release(table, made, to=target, overwrite=True, engine=engine),
+        "counting": lambda: estimate(table, made.schema, engine=engine),
+    }
+    found = {name: [] for name in calls}
+    for _ in range(5):
+        for name, call in calls.items():
+            found[name].append(_timed(call)["seconds"])
+    spent = {name: min(seconds) for name, seconds in found.items()}
+    yield Fact("tables_many_classes", {"records": n_rows, "classes": N_CLASSES, **spent})
+    what = f"release, {n_rows:,} records, {made.schema.n_combinations:,} combinations, {N_CLASSES:,} classes"
+    allowed = COUNTINGS_ALLOWED if n_rows >= 3_000_000 else math.inf
+    yield f"{what}, against counting, processor time", spent["release"] / spent["counting"], allowed
+
+
+def _plan_by_hand(n_records):
+    """A plan for `make_people`; which classes and witnesses it has does not matter here."""
+    codes, ages = Integers(FIRST_CODE, FIRST_CODE + N_CODES - 1), Integers(FIRST_AGE, FIRST_AGE + N_AGES - 1)
+    schema = Schema(
+        (Column("postal_code", codes), Column("gender", Categories(("F", "M"))), Column("age", ages)),
+        Column("disease", Categories(tuple(f"disease {number:02}" for number in range(N_DISEASES)))),
+    )
+    every = Witnesses([N_WITNESSES] * N_CLASSES, list(range(N_WITNESSES)) * N_CLASSES)
+    past = np.full(every.values.size, 5)
+    column = ColumnPlan(2, 0.01, None, every, past, rounded_total(past.sum()))
+    return Plan(
+        schema=schema,
+        classes=Boxes(_even_cuts(schema.sizes, N_CLASSES)),
+        columns=(column,),
+        delta=0.01,
+        releases=1,
+        records=n_records,
+        kind="certified",
+        min_records=1,
+        k=2,
+    )
+
+
+def _even_cuts(sizes, n_leaves):
+    """A tree of so many boxes, each cut in the middle along its longest side."""
+    cuts, waiting = [], [([0] * len(sizes), list(sizes), n_leaves)]
+    while waiting:
+        lows, ends, n = waiting.pop()
+        if n == 1:
+            cuts.append((LEAF, 0))
+            continue
+        along = max(range(len(sizes)), key=lambda each: (ends[each] - lows[each] - 1) / sizes[each])
+        middle = (lows[along] + ends[along]) // 2
+        cuts.append((along, middle - 1))
+        lower, upper = list(ends), list(lows)
+        lower[along] = upper[along] = middle
+        waiting += [(upper, ends, n - n // 2), (lows, lower, n // 2)]
+    attributes, places = zip(*cuts, strict=True)
+    return BoxTree(attributes, places, sizes)
 
 
 class _Bench:

@@ -266,14 +266,18 @@ class ReleaseRows:
         import pyarrow as pa
 
         arrays, fields = [], []
+        # Labels are the same for all rows of a class, which follow each other.
+        starts = np.flatnonzero(np.diff(rows.classes, prepend=-1))
+        by_class = rows.classes[starts], np.add.reduceat(lengths, starts)
         for column, (codes, values) in zip(self._columns, self._distinct, strict=True):
+            chosen, repeats = by_class if column.place is None else (rows.values[column.place], lengths)
             # Only the values of these rows: every row group of the file repeats its list of values.
-            codes_used = codes[rows.of(column.place)]
+            codes_used = codes[chosen]
             used = np.flatnonzero(np.bincount(codes_used + 1, minlength=1)[1:])
             # Small numbers are written faster. The last place, which is also -1, is that of a missing value.
             places = np.full(len(values) + 1, -1, dtype=np.min_scalar_type(-len(values) - 1))
             places[used] = np.arange(used.size)
-            repeated = np.repeat(places[codes_used], lengths)
+            repeated = np.repeat(places[codes_used], repeats)
             mask = repeated < 0 if (codes_used < 0).any() else None
             array = pa.DictionaryArray.from_arrays(pa.array(repeated, mask=mask), values.take(pa.array(used)))
             arrays.append(array)
