@@ -14,7 +14,7 @@ from elldelta.errors import ParameterError
 from elldelta.files import NumberColumn, canonical_json, digest, json_object
 from elldelta.plan.classes import Boxes
 from elldelta.plan.columns import ColumnPlan
-from elldelta.plan.plan import Plan
+from elldelta.plan.plan import Plan, read_plan
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema
 
@@ -98,7 +98,7 @@ def test_texts_and_objects_that_look_like_columns_stay_what_they_are(strange):
         assert as_lists(json_object(content.encode(), columns=True)) == expected
 
 
-def crafted(n_classes, n_values):
+def crafted(n_classes, n_values, n_witnesses=1):
     """A plan of few bytes for tables with many cells."""
     depth_first = [0, -1] * (n_classes - 1) + [-1]
     places = [number for place in range(n_classes - 1) for number in (place, 0)] + [0]
@@ -111,8 +111,9 @@ def crafted(n_classes, n_values):
         classes=Boxes(BoxTree(np.array(depth_first), np.array(places), schema.sizes)),
         columns=(
             ColumnPlan(
-                1, 0.0, None, Witnesses(np.ones(n_classes, int), np.zeros(n_classes, int)),
-                np.full(n_classes, 5), 5 * n_classes,
+                1, 0.0, None,
+                Witnesses(np.full(n_classes, n_witnesses), np.tile(np.arange(n_witnesses), n_classes)),
+                np.full(n_classes * n_witnesses, 5), 5 * n_classes * n_witnesses,
             ),
         ),
         delta=0.01,
@@ -134,6 +135,21 @@ def test_a_small_file_does_not_ask_for_much_memory():
     finally:
         tracemalloc.stop()
     assert peak < 3e8
+
+
+def test_a_plan_is_checked_without_its_file_in_memory(tmp_path):
+    """1.2 million witnesses: 8 MB of text, 9.6 MB of numbers, and 6 MB to see that none is there twice."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(crafted(200, 6_000, 6_000).file_content[1])
+    read = read_plan(path)  # what is imported is no part of the question
+    tracemalloc.start()
+    try:
+        read = read_plan(path)
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert read.columns[0].witnesses.values.size == 1_200_000
+    assert peak < 1.15 * (kept + path.stat().st_size)
 
 
 def test_a_tree_over_too_many_columns_is_refused():

@@ -29,7 +29,8 @@ class NumberColumn:
 
     Attributes:
         numbers: The numbers, read-only.
-        read: How they stand in the document that they come from, between the brackets; None: from none.
+        read: How they stand in the document that they come from, between the brackets; None: from none, or
+            nobody needs it any more.
     """
 
     numbers: NDArray[np.integer[Any]]
@@ -39,6 +40,10 @@ class NumberColumn:
     def of(cls, numbers: NDArray[np.integer[Any]]) -> NumberColumn | list[int]:
         """What stands for an array in a document: a column, or a list if it is short."""
         return cls(numbers) if numbers.size > _FEW else numbers.tolist()
+
+    def forget_text(self) -> None:
+        """Lets go of the document that they come from; they are written in one way only."""
+        object.__setattr__(self, "read", None)
 
     @property
     def text(self) -> bytes | memoryview:
@@ -62,7 +67,7 @@ def taken_out(content: bytes) -> tuple[bytes, Sequence[NumberColumn]]:
     whole, end = memoryview(content), 0
     for match in _LONG.finditer(content):
         numbers = _numbers(content, *match.span(1))
-        if numbers is not None:
+        if numbers is not None and numbers.size > _FEW:  # as they are written
             rest += [whole[end : match.start()], b'{"":%d}' % len(columns)]
             columns.append(NumberColumn(numbers, whole[slice(*match.span(1))]))
             end = match.end()

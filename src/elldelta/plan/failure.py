@@ -30,7 +30,7 @@ _RAISED = 2.0
 _LAST_DIGIT = 0.011
 """How much the last of three digits is at most, relatively."""
 
-_MOST_DENSE = 1 << 22
+_MOST_DENSE = 1 << 20
 """Cells of a table that are written out; of larger ones only those of witnesses."""
 
 

@@ -361,9 +361,9 @@ class Plan(Displayed):
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def _is_as_read(self, content: Mapping[str, Any], digest: str) -> bool:
+    def _is_as_read(self, text: bytes, digest: str) -> bool:
         """Whether the plan says what was read under a digest, to the letter."""
-        if skeleton(self._content())[0] == skeleton(content)[0]:  # its columns are those that were read
+        if skeleton(self._content())[0] == text:  # its columns are those that were read
             self.__dict__["digest"] = digest
             return True
         return self.digest == digest
@@ -374,6 +374,9 @@ class Plan(Displayed):
         from elldelta.plan.consistency import contradicting, contradiction
 
         content = unseal(KIND, FORMAT_VERSION, document, source)
+        text, numbers = skeleton(content)
+        for column in numbers:  # otherwise they keep the file in memory
+            column.forget_text()
         try:
             schema = Schema.from_dict(content["schema"])
             classes = classes_from_dict(content["classes"], schema)
@@ -388,7 +391,7 @@ class Plan(Displayed):
             plan = record_from(cls, parameters)
             # The words must be those that this format has for the numbers: nobody else's promise counts.
             intact = (
-                plan._is_as_read(content, document["digest"])
+                plan._is_as_read(text, document["digest"])
                 and plan.promise == promise_of(plan)
                 and plan.conditions == conditions_of(plan)
             )
