@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from elldelta.core.distribution import sparse_rows
 from elldelta.errors import DataError, FileError, InputError, InternalError, SchemaError
+from elldelta.model import counting
 from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.model.model import Model, merge_models, read_model, write_model
+from elldelta.schema.domains import NULL, UNKNOWN
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 SCHEMA = Schema(
@@ -165,3 +167,15 @@ def test_other_files_are_no_models(tmp_path):
     for name in ("text", "other", "short"):
         with pytest.raises(FileError, match="is not a model"):
             read_model(tmp_path / f"{name}.parquet")
+
+
+def test_repeated_cells_of_a_column_are_not_remembered_again_and_again(monkeypatch):
+    monkeypatch.setattr(counting, "MOST_REPEATED", 100)
+    encoder = counting._Encoder(Column("a", Integers(0, 9)))
+    for first in range(1000):
+        positions = encoder.encode(pa.array([first % 10, None, first % 7, 77]))
+        assert positions.tolist() == [first % 10, NULL, first % 7, UNKNOWN]
+        assert sum(map(len, encoder._seen)) < 150
+    encoding = encoder.encoding()
+    assert sorted(encoding.cells.drop_null().to_pylist()) == [*range(10), 77]
+    assert encoding.unknown_texts() == ["77"]

@@ -37,6 +37,9 @@ Cells = tuple["NDArray[np.int64]", "NDArray[Any]", "NDArray[np.int64]"]
 MOST_SHOWN = 5
 """How many values of a column are shown."""
 
+MOST_REPEATED = 1 << 20
+"""So many cells of a column are remembered at most that may be there twice."""
+
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
@@ -204,20 +207,28 @@ class _Encoder:
             cells = cells.dictionary_encode(null_encoding="encode")
         distinct = cells.dictionary
         self._seen.append(distinct)
+        if sum(map(len, self._seen)) > 2 * len(self._seen[0]) + MOST_REPEATED:
+            self._seen = [self._distinct()]
         positions: NDArray[np.int64] = self._positions(distinct)[cells.indices.to_numpy()]
         return positions
 
     def encoding(self) -> Encoding:
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         if not self._seen:
             return Encoding(pa.array([], pa.string()), np.empty(0, np.int64))
+        cells = self._distinct()
+        return Encoding(cells, self._positions(cells))
+
+    def _distinct(self) -> pa.Array:
+        """All cells so far, each once."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         cells = pa.chunked_array(self._seen).combine_chunks()
         if pa.types.is_floating(cells.type):
             cells = pc.add(cells, pa.scalar(0.0, cells.type))  # -0.0 and 0.0 are one cell to every engine
-        cells = pc.unique(cells)
-        return Encoding(cells, self._positions(cells))
+        return pc.unique(cells)
 
     def _positions(self, distinct: pa.Array) -> NDArray[np.int64]:
         if not isinstance(self._column.domain, Bins):
