@@ -44,6 +44,8 @@ plan model.parquet --ell 3 --releases 2 --beta 0.5 --kind paper -o paper.json
 plan model.parquet --ell 3 --owners 3 --records 700 -o owners.json
 plan model.parquet --ell 3 --releases 2 --records 700 --merge-risk 0.2 -o moving.json
 release owner_a.csv --plan moving.json --key agency-key.pem --announced first -o moving.csv
+estimate past.csv --schema schema.toml --by gender -o regions
+plan regions --ell 3 --releases 2 --records 700 -o by_region.json
 """  # noqa: E501 (commands as they are typed)
 
 ONCE = """

@@ -18,6 +18,7 @@ from elldelta.errors import ElldeltaError, FileError
 from elldelta.files import json_object
 
 DOCUMENTS = sorted(path.name for path in FILES.glob("*.json"))
+BY_REGION = "plan regions --ell 3 --releases 2 --records 700 -o again.json --overwrite"
 CHECKS = {
     "closeness.csv": "verify closeness.csv --plan closeness.json",
     "closeness.csv.manifest.json": "verify closeness.csv",
@@ -31,6 +32,8 @@ CHECKS = {
     "noise.parquet": "model show noise.parquet",
     "plan.json": "verify release.csv --plan plan.json",
     "plan.json.sig": "signature verify plan.json --agency-key agency.pem",
+    "regions/0.parquet": BY_REGION,
+    "regions/regions.json": BY_REGION,
     "release.csv": "verify release.csv",
     "release.csv.manifest.json": "verify release.csv",
     "release.csv.receipt.json": "ledger verify releases.ledger --release release.csv --agency-key agency.pem",
@@ -60,8 +63,8 @@ def test_what_is_made_again_is_the_same(tmp_path):
         shutil.copy(FILES / name, tmp_path / name)
     (tmp_path / KEY).chmod(0o600)
     make_again(tmp_path)
-    for path in sorted(tmp_path.iterdir()):
-        kept = FILES / path.name
+    for path in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
+        kept = FILES / path.relative_to(tmp_path)
         if path.suffix == ".parquet" and is_by_another_library(path, kept):
             assert pq.read_table(path).equals(pq.read_table(kept))
         else:
@@ -86,7 +89,9 @@ def test_a_file_is_read_and_checked_and_once_changed_refused(name, copied):
         say(CHECKS[name])
 
 
-@pytest.mark.parametrize("name", ["plan", "closeness", "several", "probabilistic", "paper", "owners"])
+@pytest.mark.parametrize(
+    "name", ["plan", "closeness", "several", "probabilistic", "paper", "owners", "by_region"]
+)
 def test_a_plan_is_read_and_says_what_it_said(name):
     plan = ed.read_plan(FILES / f"{name}.json")
     document = json.loads((FILES / f"{name}.json").read_bytes())

@@ -76,7 +76,6 @@ def files(tmp_path_factory):
     shutil.copy(folder / "release.csv", folder / "alone.csv")
     with contextlib.chdir(folder):
         say("evidence --plan plan.json --form about.toml")
-        say("estimate past.csv --schema schema.toml --by gender -o regions")
     return folder
 
 
