@@ -160,8 +160,8 @@ def _plan(snapshot, n_cells):
 - **Count on a cluster.** `--engine spark` counts where the records are; only the cells come back.
 - **Estimate from a sample.** One record in {SAMPLE} gives {number(int(sampled))} cells{memory}. A certificate
   does not depend on the model.
-- **Plan by region.** With {N_REGIONS} regions, each has {number(int(per_region))} cells and a share of the
-  failure that is allowed: the shares add up to what is promised.
+- **[Plan by region](performance.md#plans-by-region).** {N_REGIONS} regions have {number(int(per_region))}
+  cells each.
 - **Generalize first**, to three digits of the postal code or ages in steps of five: most combinations of a
   nation are too rare to stay whole in any plan.
 """
