@@ -175,9 +175,8 @@ people of their own countries.
   for a least number of values per class. Owners leave out classes with fewer.
 - **Mondrian (anonypyx)** and **anjana**: each owner by itself, for several ℓ and k. anjana may leave out 5 %
   of the records and gets the levels of the common recoding; Mondrian takes short columns and those without an
-  order as categories. Both were written again in arrays, because twenty draws would take the peers' programs
-  too long. These were run once, on {self.size["twins"]:.0%} of the records of the first draw of every table,
-  and made the same classes in every setting.
+  order as categories. Both were written again in arrays, for speed; the peers' programs, run once on
+  {self.size["twins"]:.0%} of the first draw of every table, made the same classes in every setting.
 - **the paper**: its mechanism for three releases, with runs as it has them.
 
 A rival that asks for l of v values in every class can promise, too: three releases that miss at most v - l
@@ -331,9 +330,7 @@ make bench ARGS=arena                     # this page's numbers
 make performance                          # this page, from what was found
 ```
 
-Every draw comes from its seed. All settings of all methods, with the worst owner, records left out
-and processor time, are in `docs/arena/results.json`; what each draw gave is in `benchmarks/results/arena`
-after a run.
+Every draw comes from its seed. All that was measured of all settings is in `docs/arena/results.json`.
 """
 
 

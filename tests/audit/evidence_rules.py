@@ -242,6 +242,11 @@ def _linkable(truth, match):
     assert (int(match[2]), int(match[3])) == (truth.fewest, truth.ell)
 
 
+@rule(r"The releases were made under (\d+) plans: no plan promises anything about linking them\.")
+def _several_plans(truth, match):
+    assert int(match[1]) == len({each.plan_digest for each in truth.manifests.values()}) > 1
+
+
 @rule(r"Subtraction: not tried, because there is no other release\.")
 def _not_tried(truth, match):
     assert truth.alone

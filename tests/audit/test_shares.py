@@ -171,20 +171,21 @@ def test_a_reference_without_a_closeness_is_refused():
         ed.audit([skewed(9)], ell=2, columns=COLUMNS, closeness=1.5)
 
 
+def people_of(seed, n=2000):
+    """People whose values hang on their age."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 8, n)
+    value = (age // 3 + rng.choice(4, n, p=[0.5, 0.2, 0.2, 0.1])) % 4
+    return pa.table({"age": age, "disease": np.array(VALUES)[value]})
+
+
 @pytest.fixture(scope="module")
 def planned():
     """A plan for closeness alone, and three releases of owners who draw from the same people."""
-    rng = np.random.default_rng(3)
-
-    def people(n):
-        age = rng.integers(0, 8, n)
-        value = (age // 3 + rng.choice(4, n, p=[0.5, 0.2, 0.2, 0.1])) % 4
-        return pa.table({"age": age, "disease": np.array(VALUES)[value]})
-
-    past = people(4000)
+    past = people_of(3, 4000)
     schema = ed.Schema.infer(past, quasi_identifiers=["age"], sensitive="disease")
     plan = ed.plan(ed.estimate(past, schema), closeness=0.3, releases=3, records=2000)
-    return plan, [ed.release(people(2000), plan) for _ in range(3)]
+    return plan, [ed.release(people_of(seed), plan) for seed in range(6, 9)]
 
 
 def test_releases_for_closeness_are_audited_without_their_plan_and_not_judged(planned):
@@ -198,6 +199,28 @@ def test_releases_for_closeness_are_audited_without_their_plan_and_not_judged(pl
     assert ed.audit(releases, ell=2).is_judged
     with pytest.raises(ParameterError, match="no number of values"):
         ed.audit_before(releases[0], releases[1:])
+
+
+def test_what_is_found_not_to_hold_is_an_answer_where_closeness_is_not_judged(planned):
+    plan, _ = planned
+    more = pa.concat_tables([(rows := people_of(3)), rows.slice(0, 1)])
+    both = [ed.release(rows, plan), ed.release(more, plan)]
+    assert not ed.audit(both).is_refused
+    found = ed.audit(both, contained=[[0, 1]])
+    assert found.subtraction.status == "found"
+    assert found.is_judged
+    assert found.is_refused
+    assert found.verdict.startswith("Not safe: ")
+
+
+def test_no_plan_promises_anything_about_releases_of_two(planned):
+    plan, [release, *others] = planned
+    assert "no plan promises" not in " ".join(ed.audit([release, *others]).to_dict()["warnings"])
+    schema = plan.schema
+    other = ed.plan(ed.estimate(people_of(4), schema), ell=2, releases=1, records=2000)
+    found = ed.audit([release, ed.release(people_of(5), other)]).to_dict()
+    words = "The releases were made under 2 plans: no plan promises anything about linking them."
+    assert words in found["warnings"]
 
 
 def test_closeness_to_a_plan_is_the_loop_over_its_classes(planned):

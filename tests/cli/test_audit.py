@@ -182,8 +182,11 @@ def test_subtraction_fails_an_audit_that_linking_passes(elldelta, described, tmp
     said = elldelta(*command, "--details").out
     assert "Subtraction: possible." in said
     words = " ".join(said.split())
-    assert "come from one owner, compare them as a series to check what changed. If not, say whether" in words
-    assert "Options: --series, --contained." in words
+    assert "come from one owner, compare them as a series, in the order of publication. If not, say" in words
+    [(series, contained)] = re.findall(r"Add (--series \S+) or (--contained \S+)\. For everything", words)
+    assert elldelta(*command, *contained.split(), "--json", code=3).json == found
+    again = elldelta(*command, *series.split(), "--json").json["subtraction"]
+    assert again["question"].startswith("Say whether everybody"), "that they are a series is known"
     public = elldelta(*command, "--contained", "a.csv,b.csv", "--public", "--json", code=3).json
     assert [public["subtraction"][name] for name in ("status", "groups_below")] == ["found", 10]
     assert not public["subtraction"]["smallest"]

@@ -476,6 +476,10 @@ def _with_warnings(overlay: Overlay, found: Sequence[Located], limit: ClosenessL
         warnings.append(MOVED_CLASSES)
     if any(each.weights is not None and each.weights["per"] == "value" for each in manifests):
         warnings.append(MEAN_WEIGHTS)
+    n_plans = len({each.plan_digest for each in manifests})
+    if n_plans > 1:
+        words = f"The releases were made under {n_plans} plans: no plan promises anything about linking them."
+        warnings.append(Assumption(words, Topic.SEVERAL_PLANS))
     if limits and limit is None:
         promised = ", ".join(f"{each:g}" for each in limits)
         words = (

@@ -36,7 +36,7 @@ _WORDS = {
     *("name", "column", "verdict", "surest", "condition", "source"),
     *("without", "before", "after", "known_from"),
     *("status", "because"),
-    *("public", "holds", "values_hold", "is_exact"),
+    *("public", "holds", "values_hold", "is_exact", "is_series"),
     *("reference", "words", "question", "note", "is_complete", "sensitive", "software"),
     *("range_of_loss", "judged", "described_by"),
 }

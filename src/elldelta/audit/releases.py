@@ -50,6 +50,7 @@ class Topic(Enum):
     SAME_CONTENT = auto()
     CLOSENESS_NOT_CHECKED = auto()
     MOVED_CLASSES = auto()
+    SEVERAL_PLANS = auto()
 
 
 @dataclass(frozen=True)

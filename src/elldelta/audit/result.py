@@ -247,8 +247,17 @@ class Audit(Displayed):
 
     @property
     def is_judged(self) -> bool:
-        """Whether something was asked: not where only closeness is promised, and nobody says to what."""
-        return self.ell > 1 or self.closeness is not None or not self._promises_closeness
+        """Whether there is an answer: not where only closeness is promised, and nobody says to what.
+
+        What is found not to hold is an answer even then.
+        """
+        is_asked = self.ell > 1 or self.closeness is not None or not self._promises_closeness
+        return is_asked or not self.values_hold
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether something that was judged does not hold, of any sensitive column."""
+        return any(column.is_judged and not column._own_holds for column in (self, *self.also))
 
     @property
     def _promises_closeness(self) -> bool:

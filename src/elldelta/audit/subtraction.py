@@ -79,6 +79,7 @@ class SubtractedPair:
             a group that is isolated in two ways counts twice.
         records_below: Records in them.
         diversity_min: The fewest values in one of them; None if there is none.
+        is_series: Whether both are one owner's: what whole classes gain or lose is judged as a series.
     """
 
     releases: tuple[str, str]
@@ -87,6 +88,7 @@ class SubtractedPair:
     groups_below: int = 0
     records_below: int = 0
     diversity_min: int | None = None
+    is_series: bool = False
 
     @classmethod
     def of(
@@ -95,15 +97,17 @@ class SubtractedPair:
         status: Literal["found", "possible"],
         because: Because,
         groups: Sequence[Isolated],
+        *,
+        is_series: bool = False,
     ) -> SubtractedPair:
         """What the groups show that were isolated between two releases; nothing was found without any."""
         if not groups:
-            return cls(releases, "not found", because)
+            return cls(releases, "not found", because, is_series=is_series)
         worst = min(groups, key=lambda group: (group.diversity, group.records))
         if worst.how == "second minus first":
             releases = releases[1], releases[0]
         records = sum(group.records for group in groups)
-        return cls(releases, status, because, len(groups), records, worst.diversity)
+        return cls(releases, status, because, len(groups), records, worst.diversity, is_series)
 
 
 @dataclass(frozen=True)
@@ -182,10 +186,12 @@ class Subtraction:
         """What to do where subtraction hangs on an answer; empty where it does not."""
         if not self.is_open:
             return ""
+        if self.worst is not None and self.worst.is_series:
+            return f"Say whether {self.condition}."
         names = ("they",) if self.worst is None else self.worst.releases
         return (
-            f"If {' and '.join(names)} come from one owner, compare them as a series to check what changed. "
-            f"If not, say whether {self.condition}."
+            f"If {' and '.join(names)} come from one owner, compare them as a series, in the order of "
+            f"publication. If not, say whether {self.condition}."
         )
 
     @property
@@ -201,10 +207,13 @@ class Subtraction:
             among = some if 0 < n_left < len(self.pairs) else ""
             return f"Subtraction: not tried{among}, because {_WHY_NOT[self.because]}."
         if self.status == "not found":
-            return (
-                f"{head} No release minus another isolates a group that shows fewer than "
-                f"{counted(self.below, 'value')}."
-            )
+            few = f"isolates a group that shows fewer than {counted(self.below, 'value')}."
+            if any(pair.is_series for pair in self.pairs):
+                return (
+                    "Subtraction: not found outside of series. What whole classes of one owner gain or lose "
+                    f"is judged as a series; no other difference of releases {few}"
+                )
+            return f"{head} No release minus another {few}"
         if self.status == "found":
             words = f"One population is said to be contained in the other, and {self.isolates}."
         else:
@@ -325,7 +334,8 @@ def _subtracted(
     ]
     certain = [item for item, status in judged if status == "found"]
     status: Literal["found", "possible"] = "found" if certain else "possible"
-    return SubtractedPair.of(names, status, answer, certain or isolated), judged
+    found = SubtractedPair.of(names, status, answer, certain or isolated, is_series=is_series)
+    return found, judged
 
 
 def _follows(item: Isolated, sizes: Sequence[int]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta.cli import output
-from elldelta.errors import counted, named
+from elldelta.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -154,7 +154,9 @@ def of_audit(found: Mapping[str, Any], report: Path | None, again: Sequence[str]
         )
     words += [warning for warning in found["warnings"] if warning not in words]
     more = ["--details"] if report is not None else ["--report", str(_unused(Path("audit.html")))]
-    step = f"{_with_options(found['next_steps'][0], found['subtraction'])} For everything that was found:"
+    names = [item["name"] for item in found["releases"]]
+    step = _answered(found["next_steps"][0], found["subtraction"], names)
+    step = f"{step} For everything that was found:"
     if not is_judged:
         step, more = "Give their plan (--closeness-to). Without it, judge values only:", ["--ell", "2"]
     whom = "whoever is in the release" if alone else "everybody, whichever of these releases they are in"
@@ -169,7 +171,8 @@ def of_audit(found: Mapping[str, Any], report: Path | None, again: Sequence[str]
 
 def of_gate(found: Mapping[str, Any]) -> Closing:
     """What closes `elldelta audit --before`."""
-    step = _with_options(found["subtraction"]["question"], found["subtraction"])
+    new = found["before"]
+    step = _answered(found["subtraction"]["question"], found["subtraction"], [*found["published"], new], new)
     return Closing(
         f"{_capital(_asked(found))} for whoever is in {found['before']}, whichever others they are in.",
         " ".join([found["verdict"], *_untried(found["subtraction"])]),
@@ -297,7 +300,8 @@ def _asked(column: Mapping[str, Any]) -> str:
     if not column.get("judged", True):
         return f"closeness of {name!r} to what only the plan says"
     if ell > 1 or near is None:
-        source = "promised" if ell == column["promised"] else "asked for"
+        each = " by each plan for its own releases" if len(column.get("plans", ())) > 1 else ""
+        source = f"promised{each}" if ell == column["promised"] else "asked for"
         asked.append(f"at least {counted(ell, 'value')} of {name!r} left ({source})")
     if near is not None:
         asked.append(f"shares of {name!r} within {100 * near['allowed']:g} points of {near['reference']}")
@@ -313,8 +317,24 @@ def _untried(subtraction: Mapping[str, Any]) -> list[str]:
     return [f"Subtraction was not tried for {untried:,} of {counted(len(pairs), 'pair')} of releases."]
 
 
-def _with_options(words: str, subtraction: Mapping[str, Any]) -> str:
-    """Words, with the options that answer the question about subtraction, if the words ask it."""
+def _answered(
+    words: str, subtraction: Mapping[str, Any], releases: Sequence[str], new: str | None = None
+) -> str:
+    """Words, and the options that answer the question about subtraction, if the words ask it.
+
+    Args:
+        words: The words.
+        subtraction: What subtraction showed.
+        releases: The names of the releases, in their order.
+        new: The one that is not published yet: it ends its series without being named.
+    """
     if not words or words != subtraction["question"]:
         return words
-    return f"{words} {named('Option', output.options_for(('series', 'contained')))}"
+    alike = (subtraction["status"], subtraction["because"])
+    pairs = [pair for pair in subtraction["pairs"] if (pair["status"], pair["because"]) == alike]
+    worst = min(pairs, key=lambda pair: pair["diversity_min"])
+    names = sorted(worst["releases"], key=releases.index)
+    answers = [shlex.join(["--contained", ",".join(names)])]
+    if not worst["is_series"]:
+        answers.insert(0, shlex.join(["--series", ",".join(name for name in names if name != new)]))
+    return f"{words} Add {' or '.join(answers)}."

@@ -157,7 +157,8 @@ def _run(
 ) -> None:
     """Link releases: how many values are left for somebody who is in several of them?
 
-    Exit code 3 if fewer than ell for anybody, or if shares are further away than --closeness allows.
+    Exit code 3 if fewer than ell for anybody, or if shares are further away than --closeness allows; 2 if
+    only closeness was promised, and its plan is not given.
     """
     from elldelta.audit.audit import audit, audit_before
     from elldelta.audit.audit import explain as explained
@@ -202,8 +203,7 @@ def _run(
         output.print_written(shown.report, people.targets_output)
         again = [] if not (shown.report or people.targets_output) or shown.overwrite else ["--overwrite"]
         of_audit(found, shown.report, again).print()
-    is_judged = all(column.is_judged for column in (result, *result.also))
-    raise typer.Exit(0 if result.holds else 3 if is_judged else 2)
+    raise typer.Exit(3 if result.is_refused else 0 if result.holds else 2)
 
 
 def _check(before: Path | None, people: TargetOptions, shown: ReportOptions) -> None:
