@@ -12,9 +12,10 @@ import numpy as np
 
 from benchmarks._arena_attacks import Published, ranges
 from benchmarks._publishing import draw_heights
+from elldelta.core.certificate import certify
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.moving import move_up
-from elldelta.core.promises import Shown, certify
+from elldelta.core.promises import Shown
 from elldelta.errors import RefusedError
 from elldelta.plan.classes import Merged
 from elldelta.plan.planner import plan

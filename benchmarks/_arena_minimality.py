@@ -19,9 +19,10 @@ import numpy as np
 
 from benchmarks._arena_methods import LEAST_OWNER, MERGE_RISK
 from benchmarks._publishing import draw_heights, loss_of
+from elldelta.core.certificate import certify
 from elldelta.core.moving import RHO, Q, move_up
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Shown, certify
+from elldelta.core.promises import Shown
 from elldelta.errors import RefusedError
 from elldelta.plan.planner import plan
 

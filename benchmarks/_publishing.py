@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from elldelta.core.certificate import certify
 from elldelta.core.moving import RHO, Q, move_up
 from elldelta.core.partition import hulls_by_group
-from elldelta.core.promises import Shown, certify
+from elldelta.core.promises import Shown
 from elldelta.core.utility import information_loss, spans_of_hulls
 
 

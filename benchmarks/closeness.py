@@ -17,7 +17,8 @@ from benchmarks._adult import ADULT, adult_table, owners
 from benchmarks._publishing import by_class
 from benchmarks._publishing import publish as publish_one
 from benchmarks._result import Fact
-from elldelta.core.promises import Close, Shown, certify
+from elldelta.core.certificate import certify
+from elldelta.core.promises import Close, Shown
 from elldelta.ledger.publish import release
 from elldelta.ledger.verification import verify
 from elldelta.model.model import estimate

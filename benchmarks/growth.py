@@ -9,13 +9,14 @@ is looked at in t releases. All times are processor time, so that what else the 
 import numpy as np
 
 from benchmarks._fit import grown
+from elldelta.core.certificate import certify
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.boxes import boxes
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition, greedy
-from elldelta.core.promises import Shown, Values, certify
+from elldelta.core.promises import Shown, Values
 
 ELL, RELEASES, BUDGET = 10, 2, 0.02
 N_VALUES = (10, 30, 100, 300, 1000)

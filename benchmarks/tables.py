@@ -30,7 +30,7 @@ from benchmarks._tables_data import (
 )
 from elldelta.audit.audit import audit
 from elldelta.core.box_tree import LEAF, BoxTree
-from elldelta.core.distribution import rounded_total
+from elldelta.core.ladder import rounded_total
 from elldelta.core.witnesses import Witnesses
 from elldelta.engines.duckdb import connect
 from elldelta.ledger.publish import release

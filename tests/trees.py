@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from elldelta.core.box_tree import LEAF, BoxTree
+from elldelta.core.certificate import certify
 from elldelta.core.movers import clean_cut
 from elldelta.core.moving import move_up
-from elldelta.core.promises import Shown, certify
+from elldelta.core.promises import Shown
 from elldelta.errors import RefusedError
 
 

@@ -11,9 +11,10 @@ from tests.core.test_closeness import populations, shown
 from tests.oracles import certificate as tables
 from tests.oracles import closeness as oracle
 
+from elldelta.core.certificate import certify
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.ledger_state import LedgerState
-from elldelta.core.promises import Close, Shown, Values, certify
+from elldelta.core.promises import Close, Shown, Values
 from elldelta.errors import ParameterError, RefusedError
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tests.core.test_promises import plans, releases, shown_of
 from tests.oracles import certificate as oracle
 
+from elldelta.core.certificate import certify
 from elldelta.core.closeness import linked_excess
 from elldelta.core.ledger_state import LedgerState, LinkedValues, Missed
-from elldelta.core.promises import Close, Shown, Values, certify
+from elldelta.core.promises import Close, Shown, Values
 from elldelta.core.updates import missed_witnesses
 from elldelta.errors import ParameterError, RefusedError
 

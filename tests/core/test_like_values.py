@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from tests.core.test_promises import releases, shown_of
 from tests.oracles import certificate as oracle
 
+from elldelta.core.certificate import certify
 from elldelta.core.distribution import JointDistribution, sparse_rows
 from elldelta.core.diversity import n_groups_left
 from elldelta.core.like_values import largest_of_each, one_of_each
 from elldelta.core.linkage import ReleasedCounts, fewest_in_any_group, link
 from elldelta.core.linked_state import LinkedState, least_left
-from elldelta.core.promises import Shown, Values, certify
+from elldelta.core.promises import Shown, Values
 
 CANCERS = np.array([0, 0, 1])  # lung cancer, stomach cancer, flu
 

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from tests.core.test_promises import releases, shown_of
 from tests.oracles import certificate as oracle
 
+from elldelta.core.certificate import certify
 from elldelta.core.distribution import JointDistribution, sparse_rows
 from elldelta.core.generalize.bounds import SharpBound, holds
 from elldelta.core.generalize.boxes import position_weights
 from elldelta.core.ledger_state import LedgerState, Missed
 from elldelta.core.movers import CommonWitnesses, common_boxes, ranges_of
-from elldelta.core.promises import Shown, Values, certify
+from elldelta.core.promises import Shown, Values
 from elldelta.core.witnesses import Witnesses
 from elldelta.errors import ParameterError, RefusedError
 

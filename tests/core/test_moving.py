@@ -12,10 +12,11 @@ from tests.oracles import moving as oracle
 from tests.trees import random_tree
 
 from elldelta.core.box_tree import LEAF, BoxTree
+from elldelta.core.certificate import certify
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.moving import Moving, decoy_heights, move_up
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Close, Shown, Size, Values, certify
+from elldelta.core.promises import Close, Shown, Size, Values
 from elldelta.errors import ParameterError, RefusedError
 
 SECRET = bytes(range(32))

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import certificate as oracle
 
+from elldelta.core.certificate import certify
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Close, Shown, Size, Values, certify
+from elldelta.core.promises import Close, Shown, Size, Values
 from elldelta.errors import DistributionError, ParameterError, counted
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from tests.ledger.test_ledger import PLAN, content, publish
 
+from elldelta.core.certificate import certify
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Close, Shown, Values, certify
+from elldelta.core.promises import Close, Shown, Values
 from elldelta.errors import FileError, RefusedError
 from elldelta.ledger.chain import parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from tests.switch import quick_or_all
 
+from elldelta.core.certificate import certify
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Shown, Values, certify
+from elldelta.core.promises import Shown, Values
 from elldelta.core.updates import Groups
 from elldelta.errors import RefusedError
 from elldelta.ledger import LedgerHeader, Revision, first_line, new_nonce, parse_chain, sealed_lines

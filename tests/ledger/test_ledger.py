@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from elldelta.core.certificate import certify
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Shown, Values, certify
+from elldelta.core.promises import Shown, Values
 from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
 from elldelta.files.temporary import create, staged_name
 from elldelta.ledger.chain import parse_chain

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elldelta.core.promises import Shown, Values, certify
+from elldelta.core.certificate import certify
+from elldelta.core.promises import Shown, Values
 from elldelta.errors import FileError
 from elldelta.files import AtomicFiles
 from elldelta.ledger.ledger import OpenLedger, verify_ledger

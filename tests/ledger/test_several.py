@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tests.ledger.test_ledger import PLAN, publish
 from tests.oracles import certificate as oracle
 
+from elldelta.core.certificate import certify
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Close, Shown, Values, certify
+from elldelta.core.promises import Close, Shown, Values
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger import admit, new_nonce
 from elldelta.ledger.chain import LedgerSnapshot, parse_chain

@@ -6,9 +6,10 @@ from math import comb
 
 import numpy as np
 
-from elldelta.core.distribution import STEP, JointDistribution, frozen, rounded_total
+from elldelta.core.distribution import JointDistribution, frozen
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.boxes import boxes, position_weights
+from elldelta.core.ladder import STEP, rounded_total
 
 
 def by_hand(model, place, seen, areas, limit, *, ell, releases, records, **bound):

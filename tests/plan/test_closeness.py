@@ -9,8 +9,9 @@ import pytest
 from scipy.stats import binom
 
 import elldelta as ed
+from elldelta.core.certificate import certify
 from elldelta.core.closeness import FEWEST_PAST, MOST_PARTS, public_references
-from elldelta.core.promises import Close, Shown, certify
+from elldelta.core.promises import Close, Shown
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import seal
 from elldelta.model.counts import Accounting, Counts

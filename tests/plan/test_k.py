@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import binom
 
 import elldelta as ed
-from elldelta.core.promises import Shown, certify
+from elldelta.core.certificate import certify
+from elldelta.core.promises import Shown
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import seal
 from elldelta.plan.consistency import contradiction

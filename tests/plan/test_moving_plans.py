@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 import elldelta as ed
+from elldelta.core.certificate import certify
 from elldelta.core.moving import move_up
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Shown, certify
+from elldelta.core.promises import Shown
 from elldelta.errors import RefusedError
 from elldelta.plan.consistency import contradiction
 from elldelta.plan.plan import Plan

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.oracles import paper
 
 import elldelta as ed
-from elldelta.core.distribution import ladder, rounded_total
+from elldelta.core.ladder import ladder, rounded_total
 from elldelta.core.sample_size import Mechanism
 from elldelta.errors import RefusedError
 from elldelta.model.counts import Accounting, Counts

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.planned import with_column
 
 import elldelta as ed
-from elldelta.core.distribution import JointDistribution, ladder, rungs_below
+from elldelta.core.distribution import JointDistribution
+from elldelta.core.ladder import ladder, rungs_below
 from elldelta.plan.failure import sharp_failures
 from elldelta.plan.plan import Plan
 from elldelta.plan.words import rounded_up

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import elldelta as ed
-from elldelta.core.distribution import ladder, rounded_total
+from elldelta.core.ladder import ladder, rounded_total
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
 from elldelta.schema.column import Column

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from tests.trees import halved, left_out, moved, without_failing
 
+from elldelta.core.certificate import certify
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Close, Shown, Size, Values, certify
+from elldelta.core.promises import Close, Shown, Size, Values
 
 N_CLASSES, N_VALUES = 60, 5
 TREE = halved(N_CLASSES // 6, 6)

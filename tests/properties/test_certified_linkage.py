@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from tests.trees import halved, left_out, moved, without_failing
 
+from elldelta.core.certificate import certify
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Shown, Values, certify
+from elldelta.core.promises import Shown, Values
 
 N_CLASSES = 1200
 

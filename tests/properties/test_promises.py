@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from tests.oracles import promises as oracle
 
+from elldelta.core.certificate import certify
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Close, Shown, Size, Values, certify
+from elldelta.core.promises import Close, Shown, Size, Values
 from elldelta.core.updates import Groups, missed_witnesses
 from elldelta.errors import RefusedError
 

@@ -8,8 +8,9 @@ import pytest
 from tests.oracles import closeness as oracle
 
 import elldelta as ed
+from elldelta.core.certificate import certify
 from elldelta.core.closeness import SmallestShares
-from elldelta.core.promises import Close, Shown, certify
+from elldelta.core.promises import Close, Shown
 from elldelta.ledger import Ledger, check_line, verify_ledger
 from elldelta.release import open_published
 

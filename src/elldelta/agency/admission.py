@@ -20,10 +20,11 @@ import numpy as np
 from elldelta.agency.linking import PlanReleases, as_published, check_linkage
 from elldelta.audit.overlay import Overlay
 from elldelta.audit.subtraction import SubtractedPair, Subtraction
+from elldelta.core.certificate import certify
 from elldelta.core.differencing import isolate
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.partition import grouping_from_merged
-from elldelta.core.promises import LATER, Shown, certify
+from elldelta.core.promises import LATER, Shown
 from elldelta.errors import FileError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.ledger import (
@@ -49,10 +50,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.agency.registration import ValidatedRelease
+    from elldelta.core.certificate import Verdict
     from elldelta.core.differencing import Isolated
     from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
-    from elldelta.core.promises import Verdict
     from elldelta.ledger import LedgerChain, Revision
     from elldelta.plan.plan import Plan
     from elldelta.release import Published

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.checks import described
-from elldelta.core.distribution import STEP
 from elldelta.core.diversity import as_count_table
+from elldelta.core.ladder import STEP
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:

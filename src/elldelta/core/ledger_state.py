@@ -26,16 +26,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.certificate import certify
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.distribution import frozen
 from elldelta.core.partition import max_over_range, union_over_range
-from elldelta.core.promises import (
-    LATER,
-    Close,
-    Shown,
-    Values,
-    certify,
-)
+from elldelta.core.promises import LATER, Close, Shown, Values
 from elldelta.core.updates import NO_SERIES, Series, Update
 from elldelta.errors import ParameterError, RefusedError, counted
 

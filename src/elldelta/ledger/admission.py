@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta._version import __version__
+from elldelta.core.certificate import Verdict, certify
 from elldelta.core.partition import merged_classes
-from elldelta.core.promises import Close, Shown, Verdict, certify
+from elldelta.core.promises import Close, Shown
 from elldelta.core.updates import missed_witnesses
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerChain, LedgerSnapshot, counted_line

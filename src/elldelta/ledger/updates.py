@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.certificate import certify
 from elldelta.core.checks import check_whole
 from elldelta.core.partition import Partition
-from elldelta.core.promises import Shown, certify
+from elldelta.core.promises import Shown
 from elldelta.core.updates import Groups
 from elldelta.engines import TableColumn, sql, state_sql
 from elldelta.errors import DataError, InternalError, ParameterError, RefusedError, counted

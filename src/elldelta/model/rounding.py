@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.distribution import ladder
+from elldelta.core.ladder import ladder
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model
 

@@ -17,8 +17,9 @@ from elldelta.core.closeness import (
     as_limit,
     public_references,
 )
-from elldelta.core.distribution import frozen, rungs_below
+from elldelta.core.distribution import frozen
 from elldelta.core.generalize.bounds import ClosenessBound
+from elldelta.core.ladder import rungs_below
 from elldelta.core.promises import Close, Shown
 from elldelta.errors import ParameterError
 from elldelta.files import NumberColumn, fields_of, record_from, whole_numbers_of

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.distribution import RELATIVE_TOLERANCE, STEP, ladder, rounded_total
+from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.bounds import SharpBound, fewest_records, refuse_if_impossible
+from elldelta.core.ladder import STEP, ladder, rounded_total
 from elldelta.core.like_values import one_of_each
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy

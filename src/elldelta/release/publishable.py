@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.certificate import certify
 from elldelta.core.closeness import values_lower
 from elldelta.core.distribution import frozen
 from elldelta.core.moving import decoy_heights, move_up
 from elldelta.core.partition import Partition
-from elldelta.core.promises import LATER, Close, Shown, certify
+from elldelta.core.promises import LATER, Close, Shown
 from elldelta.errors import InternalError, ParameterError, RefusedError, counted
 from elldelta.plan.classes import Boxes, Classes, Merged, class_labels
 from elldelta.release.content import content_digest, diversities_by_column, released_values
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.box_tree import BoxTree
-    from elldelta.core.promises import Promise, Verdict
+    from elldelta.core.certificate import Verdict
+    from elldelta.core.promises import Promise
     from elldelta.core.weights import MeanWeights
     from elldelta.model import Accounting, Counts
     from elldelta.plan.plan import Plan

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.certificate import certify
 from elldelta.core.diversity import k_anonymity
-from elldelta.core.promises import Shown, certify
+from elldelta.core.promises import Shown
 from elldelta.errors import FileError, ParameterError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged

@@ -13,7 +13,8 @@ from tests.agency.registrations import context_of, make_plan, make_registration
 
 from elldelta.agency.admission import check_registration
 from elldelta.agency.registration import validate_registration
-from elldelta.core.promises import Shown, certify
+from elldelta.core.certificate import certify
+from elldelta.core.promises import Shown
 from elldelta.ledger.ledger import OpenLedger
 
 PLAN = make_plan()

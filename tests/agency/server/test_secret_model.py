@@ -7,7 +7,7 @@ from tests.agency.server.service import POPULATION, Service, make_model, model_f
 
 from elldelta.agency.server.services.plans import load_plan
 from elldelta.agency.server.services.populations import _summary, draw_classes
-from elldelta.core.distribution import SHARE, STEP, ladder
+from elldelta.core.ladder import SHARE, STEP, ladder
 from elldelta.model import model_from_bytes, rounded
 
 

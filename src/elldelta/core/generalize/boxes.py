@@ -17,8 +17,9 @@ import numpy as np
 
 from elldelta.core.box_tree import BoxTree, check_positions
 from elldelta.core.checks import check_whole
-from elldelta.core.distribution import frozen, ladder, take_rows, with_floats
+from elldelta.core.distribution import frozen, take_rows, with_floats
 from elldelta.core.generalize.bounds import K_SHARE, ClosenessBound, keeps, refuse_if_impossible
+from elldelta.core.ladder import ladder
 from elldelta.core.partition import Partition, hulls_by_group, weighted_sum
 from elldelta.errors import InternalError, ParameterError, counted
 

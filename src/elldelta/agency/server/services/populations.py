@@ -24,7 +24,7 @@ from elldelta.agency.server.tables import (
 )
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.views import View
-from elldelta.core.distribution import STEP
+from elldelta.core.ladder import STEP
 from elldelta.errors import ParameterError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.model import model_from_bytes, promise_to_the_past, rounded
