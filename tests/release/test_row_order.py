@@ -1,5 +1,7 @@
 """Whether rows are in order, against the definition: by class and value, row by row."""
 
+import _thread
+import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,6 +14,7 @@ from tests.release.hospital_tables import people
 
 import elldelta as ed
 from elldelta.engines.duckdb import connect
+from elldelta.release import open_published
 from elldelta.release.row_checks import is_as_made
 from elldelta.release.rows import ReleaseRows
 
@@ -73,3 +76,27 @@ def test_rows_are_in_order_if_none_comes_before_the_one_above(manifest, engine, 
     cut = data.draw(st.integers(0, len(rows)))
     table = engine.open(pa.concat_tables([whole.slice(0, cut), whole.slice(cut)]))
     assert is_as_made(table, ReleaseRows(manifest.schema, manifest.labels, counts)) is expected
+
+
+def test_an_interrupt_is_heard_while_rows_are_compared(tmp_path, monkeypatch):
+    table = pa.table({"age": [str(n % 4) for n in range(400)], "disease": list("abcd") * 100})
+    plan = ed.plan(
+        ed.estimate(table, ed.Schema.infer(table, ["age"], "disease")), ell=2, releases=1, records=400
+    )
+    ed.release(table, plan, to=tmp_path / "release.parquet")
+    ends = []
+
+    def for_ever(table, rows, progress):
+        _thread.interrupt_main()
+        try:
+            while True:
+                progress(0.5)
+                time.sleep(0.001)
+        except KeyboardInterrupt:
+            ends.append("stopped")
+            raise
+
+    monkeypatch.setattr("elldelta.release.published.is_as_made", for_ever)
+    with pytest.raises(KeyboardInterrupt):
+        open_published(tmp_path / "release.parquet")
+    assert ends == ["stopped"]

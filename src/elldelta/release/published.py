@@ -120,7 +120,7 @@ class _Counted:
     values: list[NDArray[np.int64]]
     n: NDArray[np.int64]
 
-    def checked(self) -> Published:
+    def checked(self, progress: Progress) -> Published:
         """The release, its counts compared with the manifest, its rows with those that counts lead to."""
         published, manifest = self.published, self.published.manifest
         name, schema, counts = published.name, published.schema, published.counts
@@ -133,7 +133,8 @@ class _Counted:
             weights = read_weights(manifest, counts, (self.classes, self.values[0]), self.weights)
             if weights is None:
                 raise not_as_described(name, "Its weights are not those that the manifest describes.")
-        is_so = is_as_made(self.table, ReleaseRows(schema, published.labels, counts, weights=weights))
+        expected = ReleaseRows(schema, published.labels, counts, weights=weights)
+        is_so = is_as_made(self.table, expected, progress)
         if (
             not is_so
             and schema.also_sensitive
@@ -345,7 +346,9 @@ def published_each(
     """Reads releases and compares them with their manifests: one after the other, then the rows of all."""
     with running(engine) as active, ThreadPoolExecutor(os.cpu_count()) as threads:
         counted = [item.read_counts(csv_format, active, progress) for item in items]
-        return computed(lambda _: list(threads.map(_Counted.checked, counted)), part(progress, 1.0, 1.0))
+        return computed(
+            lambda tell: list(threads.map(lambda each: each.checked(tell), counted)), part(progress, 1.0, 1.0)
+        )
 
 
 def not_as_described(name: str, found: str) -> FileError:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines import Table
+    from elldelta.engines import Progress, Table
     from elldelta.release.manifest import Manifest
     from elldelta.schema.schema import Schema
 
@@ -69,23 +69,23 @@ def is_sliced(
     return not differences.any()
 
 
-def is_as_made(table: Table, rows: ReleaseRows) -> bool | None:
+def is_as_made(table: Table, rows: ReleaseRows, progress: Progress | None = None) -> bool | None:
     """Whether a release is what its counts lead to; None if nobody can tell, as of a table of a database.
 
     Another order of rows could tell of people. Of a file every byte is compared, so that nothing stands
     beside its columns: the same rows give the same bytes wherever the same library writes them.
     """
     if table.given is not None:
-        return _same_rows(to_arrow(table.given).to_batches(max_chunksize=_ROWS_AT_ONCE), rows)
+        return _same_rows(to_arrow(table.given).to_batches(max_chunksize=_ROWS_AT_ONCE), rows, progress)
     if len(table.files) != 1:
         return None
     path = table.files[0]
     if is_by_this_library(path):
-        return _same_bytes(path, rows)
+        return _same_bytes(path, rows, progress)
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        return _same_rows(file.iter_batches(batch_size=_ROWS_AT_ONCE), rows)
+        return _same_rows(file.iter_batches(batch_size=_ROWS_AT_ONCE), rows, progress)
 
 
 def is_by_this_library(path: Path) -> bool:
@@ -99,10 +99,10 @@ def is_by_this_library(path: Path) -> bool:
     return version == f"parquet-cpp-arrow version {pa.cpp_version}"
 
 
-def _same_bytes(path: Path, rows: ReleaseRows) -> bool:
+def _same_bytes(path: Path, rows: ReleaseRows, progress: Progress | None) -> bool:
     with path.open("rb") as file:
         comparison = _Comparison(file)
-        rows.write(format_of(path), comparison, None)
+        rows.write(format_of(path), comparison, progress)
         return comparison.is_same and not file.read(1)
 
 
@@ -122,13 +122,15 @@ class _Comparison(io.RawIOBase):
         return len(written)
 
 
-def _same_rows(found: Iterable[pa.RecordBatch], rows: ReleaseRows) -> bool:
+def _same_rows(found: Iterable[pa.RecordBatch], rows: ReleaseRows, progress: Progress | None) -> bool:
     import pyarrow as pa
 
     expected, start = rows.to_coded_table(), 0
     for batch in found:
         others = expected.slice(start, batch.num_rows)
         start += batch.num_rows
+        if progress and rows.n_rows:
+            progress(min(1.0, start / rows.n_rows))
         if not all(
             _texts(others.column(name)).equals(_texts(pa.chunked_array([batch.column(name)])))
             for name in expected.column_names
