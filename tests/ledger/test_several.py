@@ -17,9 +17,10 @@ from elldelta.core.partition import Partition
 from elldelta.core.promises import Close, Shown, Values
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger import admit, new_nonce
-from elldelta.ledger.chain import LedgerSnapshot, parse_chain
+from elldelta.ledger.chain import parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger
 from elldelta.ledger.lines import LedgerHeader, line_bytes
+from elldelta.ledger.totals import LedgerSnapshot
 
 DISEASE = Values.of([[0, 1, 2, 3], [1, 2, 3]], 4, ell=2, releases=1, column="disease")
 INCOME = Values.of([[0, 1, 2]] * 2, 3, ell=2, releases=1, column="income", start=4)

@@ -7,8 +7,6 @@ lines and the same admission serve whoever keeps them elsewhere.
 from elldelta.ledger.admission import Admission, admit, check_line, check_owner, folded_owner
 from elldelta.ledger.chain import (
     LedgerChain,
-    LedgerSnapshot,
-    LedgerTotals,
     check_plan,
     damaged,
     first_line,
@@ -26,4 +24,5 @@ from elldelta.ledger.lines import (
     sealed_lines,
 )
 from elldelta.ledger.state import Cells, UpdateSummary, read_update_summary
+from elldelta.ledger.totals import LedgerSnapshot, LedgerTotals
 from elldelta.ledger.updates import Revision, UpdatePolicy, check_updatable

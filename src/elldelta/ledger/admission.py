@@ -17,7 +17,7 @@ from elldelta.core.partition import merged_classes
 from elldelta.core.promises import Close, Shown
 from elldelta.core.updates import missed_witnesses
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.ledger.chain import LedgerChain, LedgerSnapshot, counted_line
+from elldelta.ledger.chain import LedgerChain, counted_line
 from elldelta.ledger.lines import (
     LedgerEntry,
     UpdateLine,
@@ -26,6 +26,7 @@ from elldelta.ledger.lines import (
     listed_misses,
     new_nonce,
 )
+from elldelta.ledger.totals import LedgerSnapshot
 from elldelta.release import verify_published
 
 if TYPE_CHECKING:
