@@ -57,7 +57,9 @@ def test_every_node_is_a_box_and_every_combination_lies_in_one_leaf(seed, monkey
         for point in every.tolist()
     ]
     assert [[leaf] for leaf in tree.locate(every).tolist()] == inside
+    assert [[leaf] for leaf in tree.painted.tolist()] == inside
     monkeypatch.setattr(box_tree, "_FEW_COMBINATIONS", 0)
+    tree = BoxTree(tree.attributes, tree.places, sizes)
     for at_once in (1000, 3):
         monkeypatch.setattr(box_tree, "_AT_ONCE", at_once)
         assert [[leaf] for leaf in tree.locate(every).tolist()] == inside

@@ -212,8 +212,8 @@ class BoxTree:
     def locate(self, positions: ArrayLike) -> NDArray[np.intp]:
         """The leaf of each combination, occupied or not, given by its position in every domain."""
         points = check_positions(positions, self.sizes)
-        if prod(self.sizes) <= _FEW_COMBINATIONS:
-            found: NDArray[np.intp] = self._painted[tuple(points.T)]
+        if self.painted is not None:
+            found: NDArray[np.intp] = self.painted.reshape(self.sizes)[tuple(points.T)]
             return found
         parts = [self._walk(part) for part in np.split(points, range(_AT_ONCE, len(points), _AT_ONCE))]
         return self.leaf_ranges[0].take(np.concatenate(parts)).astype(np.intp, copy=False)
@@ -243,14 +243,18 @@ class BoxTree:
         return frozen(np.stack(sides, axis=1).ravel(), np.int64)
 
     @cached_property
-    def _painted(self) -> NDArray[np.intp]:
-        """The leaf of every combination: quicker than any search where the domain is small."""
+    def painted(self) -> NDArray[np.intp] | None:
+        """The leaf of every combination, in lexicographic order; None where these are too many.
+
+        Quicker than any search.
+        """
+        if prod(self.sizes) > _FEW_COMBINATIONS:
+            return None
         cells = np.empty(self.sizes, dtype=np.intp)
         lows, highs = self.lows[self.leaves], self.highs[self.leaves] + 1
         for leaf, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
             cells[tuple(map(slice, low, high))] = leaf
-        cells.setflags(write=False)
-        return cells
+        return frozen(cells.ravel(), np.intp)
 
 
 @dataclass(frozen=True, eq=False)

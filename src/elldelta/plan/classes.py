@@ -132,7 +132,9 @@ class Boxes:
 
     def class_of(self, schema: Schema, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The class of each combination."""
-        return self.tree.locate(schema.unrank(ranks)).astype(np.int64)
+        painted = self.tree.painted
+        found = self.tree.locate(schema.unrank(ranks)) if painted is None else painted[ranks]
+        return found.astype(np.int64, copy=False)
 
     def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The lowest and highest position of each class in each quasi-identifier."""
