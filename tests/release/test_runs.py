@@ -61,6 +61,7 @@ def test_what_is_unusual_is_left_to_the_engine(tmp_path, engine, monkeypatch):
         _other(tmp_path / "numbers.parquet", a=texts, b=[1, 2, 3, 4]),
         _other(tmp_path / "bytes.parquet", a=texts, b=texts.cast(pa.binary())),
         _other(tmp_path / "nothing.parquet", a=texts[:0], b=texts[:0]),
+        _other(tmp_path / "lists.parquet", a=[[each] for each in "abab"], b=texts),
     ]
     assert count_runs(engine.open(usual), ("a", "b")).num_rows == 3
     for source in unusual:

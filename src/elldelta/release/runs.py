@@ -50,7 +50,7 @@ def count_runs(table: Table, names: Sequence[str], progress: Progress | None = N
                     return None
                 if progress:
                     progress(done / file.metadata.num_rows)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, KeyError):  # no key is known for a column of lists
         return None  # the engine says what is wrong
     return pa.Table.from_batches(runs) if runs else None
 
