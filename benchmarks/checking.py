@@ -12,7 +12,10 @@ divided by theirs.
 import math
 
 from benchmarks._result import Fact
-from benchmarks._workbench import ELL, FASTER, RELEASES, workbench
+from benchmarks._workbench import ELL, RELEASES, workbench
+
+FASTER = 1 / 30
+"""What our time may be at most, as a share of pycanon's, for ten million records."""
 
 
 def run(size):
