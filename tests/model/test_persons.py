@@ -111,7 +111,8 @@ def test_a_plan_of_people_with_several_records_counts_records_for_nobody(model, 
     assert "persons" not in " ".join(by_records.conditions)
     rounded = rounding.rounded(model, np.random.default_rng(1))
     noisy = ed.estimate(past, model.schema, person="who", epsilon=1, delta_dp=1e-6, domains_are_public=True)
-    for known in (rounded, ed.merge_models([ed.estimate(past, model.schema), model]), noisy):
+    assert noisy.counts_persons
+    for known in (rounded, ed.merge_models([ed.estimate(past, model.schema), model])):
         assert ed.plan(known, **wish).persons
     with pytest.raises(RefusedError, match="classes are fixed"):
         ed.plan(model, **wish, merge_risk=0.1)

@@ -478,7 +478,10 @@ def _with_warnings(overlay: Overlay, found: Sequence[Located], limit: ClosenessL
         warnings.append(MEAN_WEIGHTS)
     n_plans = len({each.plan_digest for each in manifests})
     if n_plans > 1:
-        words = f"The releases were made under {n_plans} plans: no plan promises anything about linking them."
+        words = (
+            f"The releases were made under {counted(n_plans, 'plan')}: no plan promises anything about "
+            "linking them."
+        )
         warnings.append(Assumption(words, Topic.SEVERAL_PLANS))
     if limits and limit is None:
         promised = ", ".join(f"{each:g}" for each in limits)
