@@ -31,7 +31,7 @@ from elldelta.audit.targets import (
 )
 from elldelta.core.checks import check_whole
 from elldelta.engines.task import computed, part
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, ParameterError, counted
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model
 from elldelta.release import each_once, locate_all, published_each
