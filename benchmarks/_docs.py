@@ -13,7 +13,8 @@ from benchmarks._performance_page import performance_page
 from benchmarks._pictures import draw_all
 from benchmarks._result import FOLDER
 
-DOCS = Path(__file__).parents[1] / "docs"
+HOME = Path(__file__).parent
+DOCS = HOME.parent / "docs"
 SNAPSHOT = DOCS / "performance" / "results.json"
 ARENA = DOCS / "arena" / "results.json"
 PAGES = {
@@ -24,15 +25,16 @@ PAGES = {
 
 
 def write_docs():
-    """Takes the results of the last runs as the snapshot, and makes pages and pictures of it."""
-    found = sorted(FOLDER.glob("*.json"))
+    """Puts the results of the last runs into the snapshot, and makes pages and pictures of it."""
+    found = [json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))]
     if not found:
         print("There are no results yet: run `make bench` first.")
         return 2
-    snapshot = {result["benchmark"]: result for result in (json.loads(path.read_text()) for path in found)}
-    arena = snapshot.pop("arena", None)
-    if snapshot:
-        SNAPSHOT.write_text(json.dumps(snapshot, indent=1) + "\n", encoding="utf-8")
+    known = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    known |= {result["benchmark"]: result for result in found}
+    arena = known.pop("arena", None)
+    kept = {name: result for name, result in sorted(known.items()) if (HOME / f"{name}.py").exists()}
+    SNAPSHOT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     if arena is not None:
         ARENA.parent.mkdir(exist_ok=True)
         ARENA.write_text(_one_fact_per_line(arena), encoding="utf-8")
