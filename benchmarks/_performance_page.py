@@ -109,7 +109,7 @@ def _short(snapshot):
         if (partner := _partner(snapshot, "checking", row, "verify"))
     ]
     for row in facts(snapshot, "anonymizing", "anonymizing"):
-        if row["tool"] in {"anjana", "anonypyx"} and row.get("fine"):
+        if row["tool"] == "anjana" and row.get("fine"):
             lines += [f"- {line}" for line in _anonymized(snapshot, row)]
     linked = [
         f"{share(row['below_ell'])} by {row['tool']}"
