@@ -205,8 +205,8 @@ class Drawing:
         if wish.closeness is not None:
             near = Closeness.promised(wish, past, self.overall[index])
             result = near.judged(result, past)
-        told = masses.rounded_down() if self.rounds_down else masses
-        witnesses, counts = result.witnesses, result.witnesses.cells(told)
+        rounded = masses.rounded_down() if self.rounds_down else masses
+        witnesses, counts = result.witnesses, result.witnesses.cells(rounded)
         if self.movers is None:  # those that are as frequent after rounding, in their order
             witnesses, counts = witnesses.most_frequent_first(counts)
             result = result.with_witnesses(witnesses)
