@@ -179,6 +179,27 @@ def test_the_order_of_regions_does_not_matter(model, plan, tmp_path):
     assert len(alone[0]) > 20
 
 
+def test_places_of_regions_may_be_far_apart(tmp_path):
+    """The cuts are those of regions side by side, in the middle of what lies between."""
+    apart = 300_000_000
+    found = []
+    for step in (1, apart):
+        columns = (
+            Column("age", Integers(0, 99)),
+            Column("state", Integers(0, 6 * step)),
+            Column("sex", Categories(("F", "M"))),
+        )
+        own = table(1, 12_000)
+        own["state"] = [STATES.index(state) * step for state in own["state"]]
+        whole = ed.estimate(own, Schema(columns, Column("disease", Categories(SICK))))
+        found.append(ed.plan(split_model(whole, "state", tmp_path / str(step)), **ASKED).classes.tree)
+    near, far = found
+    assert far.attributes.tolist() == near.attributes.tolist()
+    at_state = near.attributes == 1
+    assert far.places[~at_state].tolist() == near.places[~at_state].tolist()
+    assert far.places[at_state].tolist() == (near.places[at_state] * apart + (apart - 1) // 2).tolist()
+
+
 def test_regions_follow_a_hierarchy(model, tmp_path):
     """North (A to D) and South are cut first; regions that are planned together are siblings."""
     rows = tuple(

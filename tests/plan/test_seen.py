@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elldelta as ed
-from elldelta.plan.classes import FEWER, seen_ranges
+from elldelta.errors import SchemaError
+from elldelta.plan.classes import FEWER, MOST_POSITIONS, seen_ranges
 from elldelta.plan.plan import Plan
 from elldelta.schema.column import Column
 from elldelta.schema.domains import Categories, Integers
@@ -81,12 +82,19 @@ def test_loss_is_measured_over_what_was_seen(model):
     assert (everybody.n_classes, everybody.loss(model)) == (1, 1.0)
 
 
-def test_a_wider_domain_costs_nothing():
+@pytest.mark.parametrize("largest", [500, MOST_POSITIONS - 1])
+def test_a_wider_domain_costs_nothing(largest):
     """The same people: the classes that are found lose the same, however wide the domain is."""
     ages = np.random.default_rng(4).integers(20, 60, 8000)
     found = [
-        ed.plan(model, ell=3, releases=1, records=6000) for model in (model_of(ages, 70), model_of(ages, 500))
+        ed.plan(model, ell=3, releases=1, records=6000)
+        for model in (model_of(ages, 70), model_of(ages, largest))
     ]
     losses = [made.loss(model_of(ages, made.schema.sizes[0] - 1)) for made in found]
     assert found[0].n_classes == found[1].n_classes > 10
     assert losses[0] == pytest.approx(losses[1])
+
+
+def test_a_domain_that_the_search_cannot_count_is_refused_and_named():
+    with pytest.raises(SchemaError, match="'age'"):
+        ed.plan(model_of([30] * 40, MOST_POSITIONS), ell=2, releases=1, records=40)

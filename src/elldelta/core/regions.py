@@ -49,7 +49,6 @@ def upper_cuts(
         depths: The depths of a hierarchy (`CutTree`); None if every cut is allowed.
         passes: Whether the regions from one number up to another one can be an area of their own.
     """
-    depths = np.zeros(size, dtype=np.int32) if depths is None else depths
     nodes: list[Cut | Area] = []
     pending = [(0, occupied.size, 0, size - 1)]
     while pending:
@@ -66,19 +65,23 @@ def upper_cuts(
 
 
 def _cuts(
-    occupied: NDArray[np.int64], depths: NDArray[np.int32], low: int, high: int
+    occupied: NDArray[np.int64], depths: NDArray[np.int32] | None, low: int, high: int
 ) -> Iterator[tuple[int, int]]:
     """How many regions lie below each allowed cut, and its place; the most even cut first.
 
     Cuts are allowed as in the search for boxes: at the coarsest depth, nearest to the middle of a gap.
     """
     gaps = list(pairwise(occupied.tolist()))
-    deepest = depths[low:high].max(initial=0)
+    deepest = 0 if depths is None else depths[low:high].max(initial=0)
     for gap in sorted(range(len(gaps)), key=lambda gap: (abs(2 * (gap + 1) - occupied.size), gap)):
         before, after = gaps[gap]
+        middle = (before + after - 1) // 2
+        if depths is None:
+            yield gap + 1, middle
+            continue
         allowed = before + np.flatnonzero(depths[before:after] == deepest)
         if allowed.size:
-            yield gap + 1, int(allowed[np.argmin(np.abs(allowed - (before + after - 1) // 2))])
+            yield gap + 1, int(allowed[np.argmin(np.abs(allowed - middle))])
 
 
 def joined_tree(

@@ -33,7 +33,7 @@ from elldelta.files import (
 from elldelta.model.counting import ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.model.noise import Protection, check_protection, protected, scaled, with_fewer_rows
-from elldelta.model.past import Past
+from elldelta.model.past import Past, Places, added_up
 from elldelta.model.persons import count_persons
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.hierarchy_problems import refusal
@@ -91,11 +91,9 @@ class Model(Past):
         return self.counts.n_combinations
 
     @property
-    def spread(self) -> tuple[NDArray[Any], ...]:
-        """The past records at every position of each quasi-identifier."""
-        totals = self.counts.combination_totals
-        columns = zip(self.positions.T, self.schema.sizes, strict=True)
-        return tuple(np.bincount(positions, totals, size) for positions, size in columns)
+    def spread(self) -> tuple[Places, ...]:
+        """Where the past records lie, by quasi-identifier."""
+        return tuple(added_up(column, self.counts.combination_totals) for column in self.positions.T)
 
     @property
     def value_totals(self) -> NDArray[Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from elldelta.errors import counted
 from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
@@ -19,6 +21,17 @@ if TYPE_CHECKING:
     from elldelta.model.counts import Accounting
     from elldelta.model.model import Model
     from elldelta.schema.schema import Schema
+
+
+Places: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64]]"
+"""Positions of one quasi-identifier that occur, rising, and how many past records have each."""
+
+
+def added_up(positions: NDArray[np.int64], records: NDArray[np.int64]) -> Places:
+    """Adds the records of equal positions. Domains may be far larger than what occurs of them."""
+    places, number = np.unique(positions, return_inverse=True)
+    # Sums of whole numbers, exact below 2^53.
+    return places, np.bincount(number, records, places.size).astype(np.int64)
 
 
 class Past(Displayed):
@@ -52,8 +65,8 @@ class Past(Displayed):
 
     @property
     @abstractmethod
-    def spread(self) -> tuple[NDArray[Any], ...]:
-        """The past records at every position of each quasi-identifier."""
+    def spread(self) -> tuple[Places, ...]:
+        """Where the past records lie, by quasi-identifier."""
 
     @property
     @abstractmethod

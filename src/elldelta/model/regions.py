@@ -42,7 +42,7 @@ from elldelta.model.counting import Cells, ShowValues, UnknownPolicy, count_into
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model, read_model, write_model
 from elldelta.model.noise import Protection
-from elldelta.model.past import Past
+from elldelta.model.past import Past, Places, added_up
 from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import read_schema
 
@@ -147,10 +147,11 @@ class RegionalModel(Past):
         return sum(region.n_combinations for region in self.regions)
 
     @property
-    def spread(self) -> tuple[NDArray[Any], ...]:
-        """The past records at every position of each quasi-identifier."""
-        columns = zip(self.seen, self.schema.sizes, strict=True)
-        return tuple(np.bincount(places, records, size) for (places, records), size in columns)
+    def spread(self) -> tuple[Places, ...]:
+        """Where the past records lie, by quasi-identifier."""
+        return tuple(
+            (np.array(places, np.int64), np.array(records, np.int64)) for places, records in self.seen
+        )
 
     @property
     def value_totals(self) -> NDArray[Any]:
@@ -271,7 +272,8 @@ def write_regions(
     folder, place = Path(folder), _place_of(schema, by)
     regions: list[Region] = []
     totals = [np.zeros(0, np.int64)]
-    spread = [np.zeros(size) for size in schema.sizes]  # whole numbers, exact below 2^53
+    nowhere = np.zeros(0, np.int64)
+    spread: list[Places] = [(nowhere, nowhere)] * len(schema.sizes)
     with AtomicFiles() as files:
         staged = files.stage(folder, private=True, folder=True)
         for counts in parts:
@@ -280,8 +282,8 @@ def write_regions(
             write_model(model, staged / region.file_name)
             regions.append(region)
             totals.append(model.value_totals.astype(np.int64))
-            spread = [so_far + found for so_far, found in zip(spread, model.spread, strict=True)]
-        seen = ((np.flatnonzero(column), column[column > 0].astype(np.int64)) for column in spread)
+            columns = zip(spread, model.spread, strict=True)
+            spread = [added_up(*map(np.concatenate, zip(*column, strict=True))) for column in columns]
         made = RegionalModel(
             folder,
             schema,
@@ -290,7 +292,7 @@ def write_regions(
             np.concatenate(totals).reshape(-1, schema.n_values),
             accounting,
             noise,
-            tuple((tuple(places.tolist()), tuple(records.tolist())) for places, records in seen),
+            tuple((tuple(places.tolist()), tuple(records.tolist())) for places, records in spread),
         )
         (staged / HEAD).write_bytes(as_bytes(made.head))
     return made

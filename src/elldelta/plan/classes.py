@@ -13,7 +13,7 @@ import numpy as np
 
 from elldelta.core.box_tree import BoxTree
 from elldelta.core.partition import Partition, hulls_by_group
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, SchemaError
 from elldelta.files import whole_numbers_of
 from elldelta.schema.domains import Categories
 
@@ -242,6 +242,9 @@ def hull_labels(schema: Schema, lows: NDArray[np.int64], highs: NDArray[np.int64
     return list(zip(*columns, strict=True))
 
 
+MOST_POSITIONS = 2**31 - 1
+"""Of one column: the search for classes counts positions with 32 bits."""
+
 FEWER = 5
 """Fewer past records than this lie below the range, and fewer above it: a plan tells the range, and must not
 tell the extreme value of one of the people behind it."""
@@ -254,6 +257,17 @@ between 17 and 90 is told nothing by a class of all ages. So loss is measured ov
 search for classes weighs it."""
 
 
+def check_sizes(schema: Schema) -> None:
+    """Refuses domains that the search for classes cannot hold."""
+    columns = zip(schema.names, schema.sizes, strict=True)
+    if too_large := [name for name, size in columns if size > MOST_POSITIONS]:
+        raise SchemaError(
+            f"A plan is made for columns of at most {MOST_POSITIONS:,} positions.",
+            found=f"More have {', '.join(map(repr, too_large))}.",
+            remedy="Give them a width in the schema. An identifier is no quasi-identifier: leave it out.",
+        )
+
+
 def seen_ranges(model: Past) -> Ranges:
     """The shortest ranges that leave fewer than `FEWER` past records on each side.
 
@@ -261,13 +275,13 @@ def seen_ranges(model: Past) -> Ranges:
     """
     found = list(whole_ranges(model.schema))
     columns = zip(model.schema.quasi_identifiers, model.spread, strict=True)
-    for place, (column, records) in enumerate(columns):
+    for place, (column, (positions, records)) in enumerate(columns):
         if isinstance(column.domain, Categories) and not column.domain.ordered:
             continue
         low = int(np.searchsorted(np.cumsum(records), FEWER))
-        high = column.size - 1 - int(np.searchsorted(np.cumsum(records[::-1]), FEWER))
+        high = positions.size - 1 - int(np.searchsorted(np.cumsum(records[::-1]), FEWER))
         if low <= high:  # otherwise there are next to no records
-            found[place] = low, high
+            found[place] = int(positions[low]), int(positions[high])
     return tuple(found)
 
 

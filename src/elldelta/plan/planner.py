@@ -22,7 +22,7 @@ from elldelta.files import check_writable, loaded
 from elldelta.model import Model, Past, RegionalModel, read_past, with_hierarchies
 from elldelta.pages.charts import check_picture, write_picture
 from elldelta.parameters import with_keywords
-from elldelta.plan.classes import Boxes, Runs, seen_ranges
+from elldelta.plan.classes import Boxes, Runs, check_sizes, seen_ranges
 from elldelta.plan.closeness import closeness_bound
 from elldelta.plan.column_wishes import check_several_columns, plan_groups, wish_for_column
 from elldelta.plan.columns import ColumnPlan
@@ -190,6 +190,7 @@ class Planner:
         self.progress, self.workers = progress, workers
         if isinstance(model, RegionalModel):
             check_regional(wish, model)
+        check_sizes(model.schema)
         self.seen = seen_ranges(model)
         self.movers = movers_of(wish, model.schema)
         self._groups = plan_groups(model.schema, wish)

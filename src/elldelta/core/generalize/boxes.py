@@ -170,14 +170,15 @@ class _Search:
         self.occupied = np.flatnonzero(marginal > 0.0)
         every = self.occupied.size == marginal.size
         mass = distribution.mass if every else take_rows(distribution.mass, self.occupied)
+        depths = _depths(trees, sizes)
         self.grid = boxes_kernels.Grid(
             # Counts below 2^53 are exact as floats; one type of table keeps one compiled program.
             with_floats(mass),
             np.ascontiguousarray(marginal if every else marginal[self.occupied]),
             np.ascontiguousarray(points if every else points[self.occupied], dtype=np.int32),
             weights.copy(),
-            np.concatenate(_depths(trees, sizes)),
-            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+            np.concatenate(depths),
+            np.cumsum([0, *map(len, depths)], dtype=np.int64),
         )
         for array in self.grid[1:]:
             array.setflags(
@@ -366,6 +367,7 @@ def loss_of_boxes(
 
 
 def _depths(trees: Sequence[CutTree | None] | None, sizes: tuple[int, ...]) -> list[NDArray[np.int32]]:
+    """The depth of every place of each domain; none without a hierarchy, where a domain may be very long."""
     if trees is None:
         trees = (None,) * len(sizes)
     found = tuple(None if tree is None else tree.size for tree in trees)
@@ -374,7 +376,4 @@ def _depths(trees: Sequence[CutTree | None] | None, sizes: tuple[int, ...]) -> l
             f"Hierarchies must fit domains of {', '.join(map(str, sizes))} positions.",
             found=f"They have {', '.join(map(str, found))} positions.",
         )
-    return [
-        np.zeros(size, dtype=np.int32) if tree is None else tree.depths
-        for tree, size in zip(trees, sizes, strict=True)
-    ]
+    return [np.zeros(0, dtype=np.int32) if tree is None else tree.depths for tree in trees]

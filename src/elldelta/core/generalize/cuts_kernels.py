@@ -34,7 +34,7 @@ class Grid(NamedTuple):
     row_mass: NDArray[np.float64]  # the probability of each row
     positions: NDArray[np.int32]  # n x d
     weights: NDArray[np.float64]  # loss per position of length, one per attribute
-    depths: NDArray[np.int32]  # of every place between two positions, attribute after attribute
+    depths: NDArray[np.int32]  # of every place between two positions, of attributes with a hierarchy
     offsets: NDArray[np.int64]  # where the depths of an attribute begin
 
 
@@ -77,9 +77,10 @@ def allowed_cuts(
     A cut between two positions is allowed if no other place of the interval low..high is cut at a coarser
     depth of the hierarchy (see `CutTree`), and worth looking at if both sides are occupied. Of the allowed
     places in a gap the one nearest to the middle is taken, so that unseen positions join their neighbours.
+    Without depths every place is allowed.
     """
     deepest = 0
-    for position in range(low, high):
+    for position in range(low, high if depths.size > 0 else low):
         deepest = max(deepest, depths[position])
     cuts = np.empty(occupied.size, dtype=np.int64)
     n_cuts = 0
@@ -87,7 +88,7 @@ def allowed_cuts(
         middle = (occupied[i] + occupied[i + 1] - 1) // 2
         found = -1
         for step in range(occupied[i + 1] - occupied[i]):
-            if middle - step >= occupied[i] and depths[middle - step] == deepest:
+            if depths.size == 0 or (middle - step >= occupied[i] and depths[middle - step] == deepest):
                 found = middle - step
                 break
             if middle + step < occupied[i + 1] and depths[middle + step] == deepest:
