@@ -11,23 +11,33 @@ LIMITS = {
     "boxes": "Boxes, beside one `numpy.cumsum` of the same array",
     "sparse": "Sparse models: the whole command, beside one `numpy.bincount` of the cells",
     "living": "A table that is published again, beside a plain release that counts persons",
-    "spark": "Spark on two cores (`local[2]`), beside its own read, GROUP BY and write of the same table",
+    "spark": "Spark on two cores (`local[2]`), beside its own GROUP BY and write of the same table",
+    "starting": "Whole commands of a new installation, in seconds of processor time",
 }
 CONTINENT = 10**9
 """People."""
 ONE_PROCESS = "one process"
 WHY = {
     "boxes": "A cumulative sum looks at every number once, a search for boxes at every attribute and cut.",
-    "certified": "The limits are losses of plans that named values which only one past person of a class "
-    "had. Ours name none that fewer than five have, which costs classes, most where classes are small.",
-    "movers": "The limit is of a plan that used the exact number of past records; ours rounds it.",
     "server_load": "The empty route touches no database. Ours looks up who asks and what they may do, and "
     "reads or writes a row.",
-    "spark": "A read groups nothing. Counting is a GROUP BY, and is measured beside Spark's own, too.",
     "tables": "An audit of two releases counts them, as GROUP BY does. Then it makes both files again from "
     "the counts and compares every byte, so that no order of rows, and nothing beside them, tells of people.",
 }
 """Why a benchmark misses its limit, where that is known."""
+LEAST_COMPILING, LEAST_BYTES = 0.2, 2**24
+"""Functions that compile faster than so many seconds, and packages that are smaller, are added up."""
+NEEDED = {
+    "llvmlite": "compiles the search for classes, for numba",
+    "numba": "compiles the search for classes",
+    "pyarrow": "tables in memory, Parquet",
+    "scipy": "chances and their tails, connected groups of releases",
+    "numpy": "all arithmetic",
+    "duckdb": "counts files without loading them",
+    "matplotlib": "pictures of pages",
+    "fonttools": "fonts of pictures, for matplotlib",
+    "pillow": "PNG, for matplotlib",
+}
 BUSY = 0.5
 """Programs that waited for each core when a benchmark began, from which on the machine was busy."""
 TOOLS = {
@@ -52,6 +62,8 @@ def performance_page(snapshot):
         parts += ["## Plans by region", *_regions(snapshot)]
     if facts(snapshot, "quality", "quality"):
         parts += ["## What plans keep", *_quality(snapshot)]
+    if "starting" in snapshot:
+        parts += ["## Starting", *_starting(snapshot)]
     parts += ["## Measure it yourself", _again()]
     return page(parts)
 
@@ -375,6 +387,44 @@ On paper, a billion people have at most a billion cells: {seconds(times * last["
 {number(round(times * last["classes"]))} classes, a plan of {size(times * last["plan_bytes"])}, and
 {size(peak)} of memory, which grows with the classes only.
 """
+
+
+def _starting(snapshot):
+    """What a new user waits for, and what takes the time and the disk."""
+    yield """
+The demo and the tour of the README on a new installation, and the default plan on UCI Adult: whole commands,
+from the start of Python on, in processor time. Inner loops are compiled when they are first used, and kept.
+"""
+    yield table(
+        ("Command", "processor time"),
+        [
+            (
+                f"`elldelta {row['command']}`" if "demo" not in row["command"] else row["command"],
+                seconds(row["seconds"]),
+            )
+            for row in facts(snapshot, "starting", "starting")
+        ],
+    )
+    compiled = {row["function"]: row["seconds"] for row in facts(snapshot, "starting", "compiling")}
+    yield (
+        f"The demo compiles {len(compiled)} functions, in {seconds(sum(compiled.values()))}. What a library "
+        "compiles for one of them, and what is written into it, is part of it."
+    )
+    yield table(("Function", "to compile"), _largest(compiled, LEAST_COMPILING, seconds, "functions"))
+    packages = {row["package"]: row["bytes"] for row in facts(snapshot, "starting", "dependencies")}
+    whole = size(sum(packages.values()))
+    yield f"What the package needs, without extras and without pip, takes {whole} on the disk."
+    named = {
+        f"{name}: {NEEDED[name]}" if name in NEEDED else name: n_bytes for name, n_bytes in packages.items()
+    }
+    yield table(("Package", "on the disk"), _largest(named, LEAST_BYTES, size, "packages"))
+
+
+def _largest(amounts, least, words, what):
+    """Rows of what is large, and one of all others."""
+    rows = [(name, words(amount)) for name, amount in amounts.items() if amount >= least]
+    others = [amount for amount in amounts.values() if amount < least]
+    return [*rows, (f"{len(others)} other {what}", words(sum(others)))]
 
 
 def _again():

@@ -1,9 +1,9 @@
 """Certified releases on UCI Adult: what owners publish, what it costs, and that linking never goes below ell.
 
 Plans for ell = 5, t = 2, N = 30,000 on (sex, race, marital-status, age, education), boxes: fixed classes, and
-classes that move up the tree of the plan. Ratios are the loss divided by what was measured when this was
-written, and ell divided by the fewest values that linking any two of four owners leaves (at most 1: the
-promise holds).
+classes that move up the tree of the plan. Ratios are the loss divided by what was measured when plans began
+to name only values that five past people or more have; and ell divided by the fewest values that linking any
+two of four owners leaves (at most 1: the promise holds).
 """
 
 from itertools import combinations
@@ -17,7 +17,7 @@ from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
 from elldelta.schema.schema import Schema
 
-MOST_LOSS = {None: 0.068, 0.1: 0.048}
+MOST_LOSS = {None: 0.071, 0.1: 0.063}
 """By merge risk; None stands for fixed classes."""
 QUASI_IDENTIFIERS = ("sex", "race", "marital-status", "age", "education")
 ELL, RELEASES, RECORDS = 5, 2, 30_000
