@@ -141,6 +141,11 @@ def _doubled(head):
     head["accounting"] |= {"n_read": 2 * head["accounting"]["n_read"]}
 
 
+def _negative(head):
+    records = head["seen"][0][1]
+    records[:2] = [-1, records[0] + records[1] + 1]
+
+
 CHANGES = {
     "other regions": lambda head: head.update(by="age"),
     "no column": lambda head: head.update(by="nobody"),
@@ -151,6 +156,8 @@ CHANGES = {
     ),
     "totals of other values": lambda head: head["totals"].pop(),
     "more records": _doubled,
+    "fewer than no records of an age": _negative,
+    "a region without a combination": lambda head: head["regions"][0].update(n_combinations=0),
     "a position that is none": lambda head: head["seen"][0][0].append(1000),
     "a text": lambda head: head.update(seen="all"),
     "a digest that is none": lambda head: head["regions"][0].update(digest="../0"),
@@ -172,6 +179,27 @@ def test_a_head_that_contradicts_itself_is_refused(split, change):
     with pytest.raises(ElldeltaError) as refused:
         read_past(split.folder)
     assert refused.value.exit_code == 2
+
+
+def _another_value(head):
+    """The same records of each region, with another value; so also in all regions together."""
+    totals = head["totals"]
+    totals[0], totals[1] = totals[0] + 1, totals[1] - 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_another_value, lambda head: head["regions"][0].update(n_combinations=1)],
+    ids=["values", "combinations"],
+)
+def test_a_part_that_is_not_what_the_head_says_is_refused(split, change):
+    head = json.loads((split.folder / HEAD).read_text())
+    content = {key: value for key, value in head.items() if key not in ("kind", "format", "digest")}
+    change(content)
+    (split.folder / HEAD).write_bytes(as_bytes(seal(KIND, FORMAT_VERSION, content)))
+    read = read_past(split.folder)
+    with pytest.raises(FileError, match="not the one that the head"):
+        list(read.models())
 
 
 def test_a_folder_without_a_head_or_a_part_is_refused(split, tmp_path):

@@ -256,6 +256,26 @@ def test_people_may_move_inside_their_region(tmp_path):
             ed.plan(parts, **ASKED, **wish)
 
 
+def test_a_region_too_small_for_witnesses_in_common_is_planned_with_another(tmp_path):
+    """Most of 40 people have one value: two more that they could rely on occur less than five times."""
+    rng = np.random.default_rng(5)
+    columns = (
+        Column("region", Categories(("A", "B"))),
+        Column("job", Categories(("p", "q", "r")), changes=True),
+    )
+    people = pd.DataFrame(
+        {
+            "region": ["A"] * 960 + ["B"] * 40,
+            "job": rng.choice(["p", "q", "r"], 1000),
+            "sick": [*rng.choice(["u", "v", "w", "x"], 960), *"u" * 33, *"v" * 4, *"w" * 3],
+        }
+    )
+    model = ed.estimate(people, Schema(columns, Column("sick", Categories(("u", "v", "w", "x")))))
+    asked = {"ell": 3, "releases": 1, "records": 3000, "delta": 0.2}
+    whole, parts = ed.plan(model, **asked), ed.plan(split_model(model, "region", tmp_path / "model"), **asked)
+    assert check_numbers(parts).n_classes == whole.n_classes > 1
+
+
 def test_what_needs_the_whole_is_refused(model, regional, plan):
     with pytest.raises(ParameterError, match="not made by region"):
         ed.plan(regional, **ASKED, kind="paper")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elldelta.engines.duckdb import connect
-from elldelta.errors import FileError
+from elldelta.errors import DataError, FileError
 from elldelta.release import runs
 from elldelta.release.content import different_rows
 from elldelta.release.runs import count_runs
@@ -66,10 +66,40 @@ def test_what_is_unusual_is_left_to_the_engine(tmp_path, engine, monkeypatch):
     assert count_runs(engine.open(usual), ("a", "b")).num_rows == 3
     for source in unusual:
         assert count_runs(engine.open(source), ("a", "b")) is None
-    monkeypatch.setattr(runs, "MOST_RUNS", 2)
-    assert count_runs(engine.open(usual), ("a", "b")) is None
-    counts = different_rows(engine.open(usual), ("a",), ("b",), None)[3]
-    assert sorted(counts.tolist()) == [1, 3]
+    for limit, most in ("MOST_RUNS", 2), ("MOST_BYTES", 5):  # three runs, of one letter in each column
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, limit, most)
+            assert count_runs(engine.open(usual), ("a", "b")) is None
+            counts = different_rows(engine.open(usual), ("a",), ("b",), None)[3]
+            assert sorted(counts.tolist()) == [1, 3]
+
+
+def test_a_few_bytes_that_stand_for_very_long_texts_take_no_memory(tmp_path, engine):
+    """Two texts that alternate: every row is a run of its own, and would have a copy of its text."""
+    long = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 3000, pa.int32()), ["x" * 50_000, "y" * 50_000])
+    path = _other(tmp_path / "long.parquet", a=long, b=["x"] * 6000)
+    assert path.stat().st_size < 50_000
+    before = pa.total_allocated_bytes()
+    pa.default_memory_pool().release_unused()
+    assert count_runs(engine.open(path), ("a", "b")) is None
+    assert pa.total_allocated_bytes() - before < 2**20
+    assert different_rows(engine.open(path), ("a",), ("b",), None)[3].tolist() == [3000, 3000]
+
+
+@pytest.mark.parametrize("told", [b"\x80\x80\x00", b"\x82\x80\x00"], ids=["none", "one"])
+def test_a_wrong_number_of_rows_is_refused(tmp_path, engine, told):
+    """The file says that it has none, or one, and has more: whether anybody is told the progress or not."""
+    n_rows, as_written = 12_345, b"\x16\xf2\xc0\x01"
+    path = _other(tmp_path / "wrong.parquet", a=["x"] * n_rows, b=["y"] * n_rows)
+    content = path.read_bytes()
+    place = content.index(as_written)
+    path.write_bytes(content[: place + 1] + told + content[place + 4 :])
+    assert pq.read_metadata(path).num_rows < 2
+    shares = []
+    for progress in (None, shares.append):
+        with pytest.raises(DataError, match="lost or invented"):
+            different_rows(engine.open(path), ("a",), ("b",), progress)
+    assert max(shares, default=0.0) <= 1.0
 
 
 def test_what_cannot_be_read_is_refused_in_the_words_of_the_engine(tmp_path, engine):

@@ -113,9 +113,11 @@ class RegionalModel(Past):
             and sorted(set(positions)) == positions
             and self.totals.shape == (len(positions), self.schema.n_values)
             and self.totals.min(initial=0) >= 0
-            and all(is_digest(region.digest) for region in self.regions)
+            and all(is_digest(region.digest) and region.n_combinations > 0 for region in self.regions)
             and len(self.seen) == len(self.schema.sizes)
-            and all(len(places) == len(records) for places, records in self.seen)
+            and all(
+                len(places) == len(records) and min(records, default=1) > 0 for places, records in self.seen
+            )
             and all(
                 not places or 0 <= min(places) <= max(places) < size
                 for (places, _), size in zip(self.seen, self.schema.sizes, strict=True)
@@ -132,7 +134,6 @@ class RegionalModel(Past):
         return (
             places == tuple(region.position for region in self.regions)
             and all(each == list(records) for each in sums)
-            and all(n > 0 for n in records)
             and all(sum(numbers) == n_records for _, numbers in self.seen)
         )
 
@@ -190,6 +191,8 @@ class RegionalModel(Past):
             model.digest != region.digest
             or model.schema.digest != self.schema.digest
             or (model.positions[:, self.place] != region.position).any()
+            or model.n_combinations != region.n_combinations
+            or (model.value_totals != self.totals[self.regions.index(region)]).any()
         ):
             raise changed(f"The model {path}", "It is not the one that the head of its folder names.")
         return model
@@ -294,7 +297,9 @@ def write_regions(
             noise,
             tuple((tuple(places.tolist()), tuple(records.tolist())) for places, records in spread),
         )
-        (staged / HEAD).write_bytes(as_bytes(made.head))
+        head = staged / HEAD
+        head.touch(0o600)
+        head.write_bytes(as_bytes(made.head))
     return made
 
 
@@ -346,7 +351,7 @@ def estimate_by_region(
     described = loaded(schema, Schema, read_schema)
     place = _place_of(described, by)
     check_writable(folder, overwrite=False, folder=True)
-    with running(engine) as active, _Spool(described, place, Path(folder).absolute().parent) as spool:
+    with running(engine) as active, _Spool(described, place, Path(folder).absolute()) as spool:
         table = active.open(source, csv_format)
         accounting = count_into(
             spool.keep, table, described, unknown=unknown, show_values=show_values, progress=progress
@@ -360,10 +365,11 @@ _CELL = np.dtype([("rank", "<i8"), ("n", "<i8"), ("value", "<i4")])
 class _Spool:
     """Cells on their way to the parts: one file for every region, beside the folder that is to be written."""
 
-    def __init__(self, schema: Schema, place: int, beside: Path) -> None:
+    def __init__(self, schema: Schema, place: int, target: Path) -> None:
         self._schema = schema
         self._stride, self._size = schema.strides[place], schema.sizes[place]
-        self._folder, self._removal = private_folder(self, beside)
+        self._folder, self._removal = private_folder(self, target.parent)
+        self._target = target
         self._regions: set[int] = set()
 
     def __enter__(self) -> _Spool:
@@ -382,7 +388,7 @@ class _Spool:
                 with path.open("ab") as file:
                     file.write(table.tobytes())
             except OSError as problem:
-                raise unwritable(path, problem) from None
+                raise unwritable(self._target, problem) from None
             self._regions.add(region)
 
     def parts(self) -> Iterator[Counts]:

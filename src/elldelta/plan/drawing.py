@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 (a type of fields)
 
-from elldelta.core.generalize.bounds import BoundResult
+from elldelta.core.generalize.bounds import BoundResult, evaluate, holds
 from elldelta.core.generalize.boxes import boxes, position_weights
 from elldelta.core.like_values import largest_of_each, one_of_each
 from elldelta.core.movers import CommonWitnesses, common_boxes, common_witnesses
 from elldelta.core.witnesses import Witnesses
 from elldelta.engines.task import part
-from elldelta.errors import InternalError
+from elldelta.errors import InternalError, RefusedError
 from elldelta.plan.classes import Boxes, lengths_of
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.movers import range_numbers
@@ -114,6 +114,24 @@ class Drawing:
     def counted(self, past: JointDistribution) -> JointDistribution:
         """What counts of past records: one value of every group."""
         return past if self.groups is None else one_of_each(past, self.groups)
+
+    def keeps(self, past: JointDistribution) -> bool:
+        """Whether a single class of some people keeps the bounds; they are one row."""
+        counted = self.counted(past)
+        if not holds(evaluate(self.bounds, counted)):
+            return False
+        if self.movers is None:
+            return True
+        columns = [(counted.for_column(index), bound) for index, bound in enumerate(self.bounds)]
+        ranges = np.zeros(1, dtype=np.int64)
+        try:
+            found = [
+                common_witnesses(of_column, ranges, bound, self.fewest_past).evaluate(of_column, bound)
+                for of_column, bound in columns
+            ]
+        except RefusedError:  # too few values occur
+            return False
+        return holds(found)
 
     def draw(self, model: Model, progress: Progress | None = None) -> Drawn:
         """Boxes that keep the bounds, over everything; of a model of the whole or of a part.

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.distribution import JointDistribution, frozen
-from elldelta.core.generalize.bounds import keeps, refuse_if_impossible
-from elldelta.core.partition import Partition
+from elldelta.core.generalize.bounds import refuse_if_impossible
 from elldelta.core.regions import Area, joined_tree, upper_cuts
 from elldelta.engines.workers import HERE
 from elldelta.errors import ParameterError, RefusedError
@@ -115,8 +114,7 @@ def separated(model: RegionalModel, drawing: Drawing) -> list[Cut | Area]:
     def passes(start: int, stop: int) -> bool:
         row = frozen(sums[stop : stop + 1] - sums[start : start + 1])
         one = JointDistribution(row, whole.total, slices=whole.slices)
-        bounds = drawing.for_share(float(one.quasi_identifier_marginal[0])).bounds
-        return keeps(drawing.counted(one), Partition.single(1), bounds)
+        return drawing.for_share(float(one.quasi_identifier_marginal[0])).keeps(one)
 
     tree = model.schema.quasi_identifiers[model.place].cut_tree
     positions = np.array([region.position for region in model.regions], dtype=np.int64)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 1 << 18
 MOST_RUNS = 1 << 18
 """Runs of equal rows above which the engine counts, whose memory does not grow with them."""
+MOST_BYTES = 1 << 26
+"""The same for the texts of their rows: a file of few bytes may repeat a long one in every row."""
 
 
 def count_runs(table: Table, names: Sequence[str], progress: Progress | None = None) -> pa.Table | None:
@@ -37,19 +39,22 @@ def count_runs(table: Table, names: Sequence[str], progress: Progress | None = N
         return None
     table.require(names)
     runs: list[pa.RecordBatch] = []
-    n_runs, done = 0, 0
+    n_runs, n_bytes, done = 0, 0, 0
     try:
         with pq.ParquetFile(table.files[0], read_dictionary=list(names)) as file:
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(names), use_threads=False):
                 if sorted(batch.schema.names) != sorted(names) or not all(map(_is_coded, batch.columns)):
                     return None
-                runs.append(_runs(batch.select(names)))
-                n_runs += runs[-1].num_rows
-                done += batch.num_rows
-                if n_runs > MOST_RUNS:
+                batch = batch.select(names)  # noqa: PLW2901 (in the order asked for)
+                starts = _starts(batch)
+                n_runs += len(starts)
+                n_bytes += _n_bytes(batch, starts)
+                if n_runs > MOST_RUNS or n_bytes > MOST_BYTES:
                     return None
-                if progress:
-                    progress(done / file.metadata.num_rows)
+                runs.append(_runs(batch, starts))
+                done += batch.num_rows
+                if progress:  # the number of rows is what the file says
+                    progress(min(1.0, done / max(1, file.metadata.num_rows)))
     except (pa.ArrowException, OSError, KeyError):  # no key is known for a column of lists
         return None  # the engine says what is wrong
     return pa.Table.from_batches(runs) if runs else None
@@ -61,8 +66,8 @@ def _is_coded(column: pa.Array) -> bool:
     return bool(column.type == pa.dictionary(pa.int32(), pa.string()))
 
 
-def _runs(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The first row of every run, as texts, and how long the run is."""
+def _starts(batch: pa.RecordBatch) -> pa.Array:
+    """Where a row differs from the one before it."""
     import pyarrow as pa
 
     begins = np.ones(batch.num_rows, dtype=np.bool_)
@@ -70,9 +75,25 @@ def _runs(batch: pa.RecordBatch) -> pa.RecordBatch:
     for column in batch.columns:
         codes = column.indices.fill_null(-1).to_numpy()
         begins[1:] |= codes[1:] != codes[:-1]
-    starts = np.flatnonzero(begins)
-    texts = [column.take(pa.array(starts)).dictionary_decode() for column in batch.columns]
+    return pa.array(np.flatnonzero(begins))
+
+
+def _n_bytes(batch: pa.RecordBatch, starts: pa.Array) -> int:
+    """The length of the texts of some rows."""
+    import pyarrow.compute as pc
+
+    lengths = [
+        pc.binary_length(column.dictionary).take(column.indices.take(starts)) for column in batch.columns
+    ]
+    return sum(pc.sum(each.cast("int64"), min_count=0).as_py() for each in lengths)
+
+
+def _runs(batch: pa.RecordBatch, starts: pa.Array) -> pa.RecordBatch:
+    """The first row of every run, as texts, and how long the run is."""
+    import pyarrow as pa
+
+    texts = [column.take(starts).dictionary_decode() for column in batch.columns]
     for column in texts:
         column.validate(full=True)
-    lengths = pa.array(np.diff(starts, append=batch.num_rows))
+    lengths = pa.array(np.diff(starts.to_numpy(), append=batch.num_rows))
     return pa.RecordBatch.from_arrays([*texts, lengths], names=[*batch.schema.names, "n"])
