@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from elldelta.core.box_tree import CutTree
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import Bounds
+    from elldelta.core.generalize.boxes_kernels import Search
 
 FLOORS = (0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
 """Shares of the budget up to which the failure that a cut adds counts as nothing; the best result is kept."""
@@ -276,7 +277,29 @@ class _Search:
                     }
                     search = search._replace(**grown)
                 wanted = kernels.advance(grid, constraint, search, wanted[:0], n_ahead)
-        leaf_of, attributes, places = kernels.tree_of(search)
+        return self._tree_of(search)
+
+    def _tree_of(self, search: Search) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The leaf of every row, and the cuts in preorder: attribute or -1, and the last position below."""
+        kernels = self.kernels
+        numbers, sides = search.facts[:, kernels.NUMBER].tolist(), search.facts[:, kernels.SIDES].tolist()
+        preorder, pending = [], [0]
+        while pending:
+            record = pending.pop()
+            preorder.append(record)
+            if numbers[record] < 0:  # it was cut
+                pending += sides[record] + 1, sides[record]
+        nodes = np.array(preorder)
+        is_cut = search.facts[nodes, kernels.NUMBER] < 0
+        attributes, places = np.full(nodes.size, -1), np.zeros(nodes.size, dtype=np.int64)
+        attributes[is_cut] = search.facts[nodes[is_cut], kernels.ATTRIBUTE]
+        places[is_cut] = search.cuts[nodes[is_cut], kernels.PLACE]
+        # The stretches of the leaves follow each other, as the leaves do.
+        leaves = search.facts[nodes[~is_cut]]
+        leaf_of = np.empty_like(search.order)
+        leaf_of[search.order] = np.repeat(
+            np.arange(leaves.shape[0]), leaves[:, kernels.STOP] - leaves[:, kernels.START]
+        )
         return leaf_of, attributes, places
 
     def _tell(self, share: float) -> None:

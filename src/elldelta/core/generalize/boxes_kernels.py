@@ -231,25 +231,3 @@ def advance(
     if records.size == 0:
         used[IS_OVER] = len(heap) == 0 and n_wanted == 0
     return wanted[:n_wanted]
-
-
-@compiled
-def tree_of(search: Search) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The leaf of every row, and the cuts in preorder: the attribute or -1, and the last position below."""
-    n_nodes = 2 * search.used[N_BOXES] - 1
-    leaf_of = np.empty(search.order.size, dtype=np.int64)
-    attributes, places = np.full(n_nodes, -1, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-    n_leaves = 0
-    pending = [0]
-    for node in range(n_nodes):
-        record = pending.pop()
-        facts = search.facts[record]
-        if facts[NUMBER] < 0:  # it was cut
-            attributes[node], places[node] = facts[ATTRIBUTE], search.cuts[record, PLACE]
-            pending.append(facts[SIDES] + 1)
-            pending.append(facts[SIDES])
-            continue
-        for i in range(facts[START], facts[STOP]):
-            leaf_of[search.order[i]] = n_leaves
-        n_leaves += 1
-    return leaf_of, attributes, places
