@@ -466,3 +466,13 @@ def test_whoever_asks_computes_the_failure_of_the_plan_again(model, tmp_path, ca
     assert "contradicts itself" in capsys.readouterr().err
     assert execute(["verify", str(path), "--plan-numbers"]) == 2
     assert "without --plan" in capsys.readouterr().err
+
+
+def test_numbers_that_were_computed_again_are_told(model, tmp_path, capsys):
+    plan, path = tmp_path / "plan.json", tmp_path / "release.csv"
+    ed.write_plan(ed.plan(model, ell=3, releases=2, records=3000), plan)
+    ed.release(people(3000, 1), plan, to=path)
+    assert execute(["verify", str(path), "--plan", str(plan), "--plan-numbers"]) == 0
+    assert f"The numbers of {plan}, computed again, are what it says." in capsys.readouterr().out.replace(
+        "\n", " "
+    )

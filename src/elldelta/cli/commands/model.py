@@ -12,7 +12,7 @@ from elldelta.cli.app import command, family
 from elldelta.errors import counted
 from elldelta.parameters import Doc
 
-_FAMILY = family("model", "Look at models, compare them, and add them up.")
+_FAMILY = family("model", "Look at models, compare, split and add them up.")
 
 
 @command("show", example="model show model.parquet --picture model.png", home=_FAMILY)

@@ -319,6 +319,8 @@ def _verify(
     if json:
         output.print_json(checked[0] if len(files) == 1 else {"releases": checked})
     else:
+        if plan_numbers:
+            output.print_text(f"The numbers of {plan}, computed again, are what it says.")
         output.print_text(*(line for found in checked for line in _words(found, plan)))
     raise typer.Exit(max((failure.exit_code for failure in failures), default=0))
 
