@@ -1,9 +1,8 @@
 """Plans by region: memory and time against the number of regions, on one process, on two, and on Spark.
 
 Every region has 50,000 combinations of postal code and age with a million cells above zero, so 4, 40 and 400
-regions are 4, 40 and 400 million cells, the last with `--full`. Owners have a twentieth of the past records,
-as in `sparse`. All ways are compared on the most regions. Growth is of processor time, which other work
-disturbs little.
+regions are 4, 40 and 400 million cells. Owners have a twentieth of the past records, as in `sparse`. All ways
+are compared on the most regions. Growth is of processor time, which other work disturbs little.
 """
 
 import importlib.util
@@ -26,8 +25,8 @@ from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 CELLS = {"quick": 50_000}
 CELLS_IN_FULL = 1_000_000
-REGIONS = {"quick": (2, 8), "full": (4, 40, 400)}
-REGIONS_BY_DEFAULT = (4, 40)
+REGIONS = {"quick": (2, 8)}
+REGIONS_IN_FULL = (4, 40, 400)
 HERE = "one process"
 N_SEEDS = 8
 """Different regions; the others are these again."""
@@ -89,7 +88,7 @@ def planned(model, n_records, output, *where):
 
 def run(size):
     n_cells = CELLS.get(size.name, CELLS_IN_FULL)
-    sizes, rows = REGIONS.get(size.name, REGIONS_BY_DEFAULT), []
+    sizes, rows = REGIONS.get(size.name, REGIONS_IN_FULL), []
     with tempfile.TemporaryDirectory() as name:
         folder, output = Path(name), Path(name) / "plan.json"
         for n_regions in sizes:
