@@ -63,7 +63,6 @@ def signatures(monkeypatch):
     found = {}
     for module, name in (
         (boxes_kernels, "advance"),
-        (boxes_kernels, "tree_of"),
         (occupancy_kernels, "class_failures"),
         (closeness_kernels, "each_too_far_chance"),
     ):
