@@ -6,12 +6,13 @@ ten million records our side is the function behind the command, because the sta
 too much; for a hundred million it is the whole command. Memory is always that of the whole command.
 
 A release whose combinations hardly repeat, in very many classes, is compared with counting its table, in
-processor time: what comes after the counting must not take half as long.
+processor time: what comes after the counting must not take half as long. The file of its plan is read, too.
 """
 
 import math
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 
 import duckdb
@@ -37,7 +38,7 @@ from elldelta.ledger.publish import release
 from elldelta.model.model import estimate
 from elldelta.plan.classes import Boxes
 from elldelta.plan.columns import ColumnPlan
-from elldelta.plan.plan import Plan, write_plan
+from elldelta.plan.plan import Plan, read_plan, write_plan
 from elldelta.plan.planner import plan
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 from elldelta.schema.schema_file import write_schema
@@ -51,6 +52,8 @@ TIMES = ("passed_seconds", "seconds")
 N_CODES, N_AGES, N_CLASSES, N_WITNESSES = 20_000, 100, 51_000, 20
 """Four million combinations in very many classes, by a plan that is made by hand."""
 COUNTINGS_ALLOWED = 1.5
+READING_ALLOWED, READING_MEMORY_ALLOWED = 0.5, 1.5
+"""Seconds of processor time, and the memory at its peak against what the plan holds then."""
 
 
 def run(size):
@@ -79,6 +82,22 @@ def many_classes(folder, n_rows, engine):
     what = f"release, {n_rows:,} records, {made.schema.n_combinations:,} combinations, {N_CLASSES:,} classes"
     allowed = COUNTINGS_ALLOWED if n_rows >= 3_000_000 else math.inf
     yield f"{what}, against counting, processor time", spent["release"] / spent["counting"], allowed
+    yield from _reading(made, folder / "plan.json")
+
+
+def _reading(made, path):
+    """Reading and checking the file of a plan: how long it takes, and its memory."""
+    write_plan(made, path)
+    seconds = min(_timed(lambda: read_plan(path))["seconds"] for _ in range(5))
+    tracemalloc.start()
+    held = read_plan(path)  # it holds its arrays while memory is looked at
+    holds, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    about = {"classes": held.n_classes, "bytes": path.stat().st_size, "seconds": seconds}
+    yield Fact("plan_reading", {**about, "peak_bytes": peak, "held_bytes": holds})
+    what = f"reading a plan of {held.n_classes:,} classes"
+    yield f"{what}: processor time in seconds", seconds, READING_ALLOWED
+    yield f"{what}: peak memory against what it holds", peak / holds, READING_MEMORY_ALLOWED
 
 
 def _plan_by_hand(n_records):
