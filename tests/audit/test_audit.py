@@ -12,8 +12,9 @@ from tests.oracles import foreign as definition
 from tests.switch import quick_or_all
 
 import elldelta as ed
-from elldelta.audit.audit import ReleaseReader, audit, audit_before
+from elldelta.audit.audit import audit, audit_before
 from elldelta.audit.columns import ForeignColumns
+from elldelta.audit.reader import ReleaseReader
 from elldelta.audit.releases import Topic
 from elldelta.audit.targets import find_people, values_left
 from elldelta.engines.duckdb import connect

@@ -9,9 +9,10 @@ import pytest
 from tests.ledger.living import World
 
 import elldelta as ed
-from elldelta.audit.audit import ReleaseReader, audit, audit_before
+from elldelta.audit.audit import audit, audit_before
 from elldelta.audit.columns import ForeignColumns
 from elldelta.audit.page import render_audit
+from elldelta.audit.reader import ReleaseReader
 from elldelta.audit.series import OwnerSeries, measure_series
 
 ELL = 3

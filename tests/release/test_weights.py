@@ -12,7 +12,7 @@ from tests.oracles import weights as oracle
 
 import elldelta as ed
 from elldelta.agency.registration import registration_of, validate_registration
-from elldelta.audit.audit import MEAN_WEIGHTS
+from elldelta.audit.reader import MEAN_WEIGHTS
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import as_bytes, seal
 from elldelta.ledger import UpdatePolicy

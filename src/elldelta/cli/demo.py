@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.audit import ReleaseReader, audit
+from elldelta.audit.audit import audit
 from elldelta.audit.measures import summarize
+from elldelta.audit.reader import ReleaseReader
 from elldelta.audit.targets import find_people, values_left
 from elldelta.core.diversity import n_groups_left
 from elldelta.core.linkage import ReleasedCounts, link
