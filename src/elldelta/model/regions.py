@@ -181,10 +181,11 @@ class RegionalModel(Past):
 
     def models(self) -> Iterator[Model]:
         """The model of every region, one after the other."""
-        return map(self.model_of, self.regions)
+        return map(self.model_of, range(len(self.regions)))
 
-    def model_of(self, region: Region) -> Model:
-        """The model of a region, read from its file; what it says must be what the head says."""
+    def model_of(self, number: int) -> Model:
+        """The model of one region, read from its file; what it says must be what the head says."""
+        region = self.regions[number]
         path = self.folder / region.file_name
         model = read_model(path)
         if (
@@ -192,7 +193,7 @@ class RegionalModel(Past):
             or model.schema.digest != self.schema.digest
             or (model.positions[:, self.place] != region.position).any()
             or model.n_combinations != region.n_combinations
-            or (model.value_totals != self.totals[self.regions.index(region)]).any()
+            or (model.value_totals != self.totals[number]).any()
         ):
             raise changed(f"The model {path}", "It is not the one that the head of its folder names.")
         return model

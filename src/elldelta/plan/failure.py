@@ -34,7 +34,7 @@ _MOST_DENSE = 1 << 20
 """Cells of a table that are written out; of larger ones only those of witnesses."""
 
 
-def told_failure(plan: Plan, index: int) -> float:
+def stated_failure(plan: Plan, index: int) -> float:
     """The failure of a plan in one sensitive column, by what the plan itself tells; at most what is allowed.
 
     It is a bound: past counts are told rounded down, and classes were made to keep what was allowed by the
@@ -54,7 +54,7 @@ def told_failure(plan: Plan, index: int) -> float:
 
 def wrong_failure(plan: Plan, index: int) -> str | None:
     """What is wrong with the failure that a plan states for a column; None if it follows from the rest."""
-    column, follows = plan.columns[index], told_failure(plan, index)
+    column, follows = plan.columns[index], stated_failure(plan, index)
     if plan.kind == "paper" and not _reaches_p(column):
         return f"A class has fewer than {column.ell} witness cells of at least p."
     least, worst = _least_failures(plan, index)

@@ -27,7 +27,7 @@ from elldelta.plan.closeness import closeness_bound
 from elldelta.plan.column_wishes import check_several_columns, plan_groups, wish_for_column
 from elldelta.plan.columns import ColumnPlan
 from elldelta.plan.drawing import Drawing
-from elldelta.plan.failure import told_failure
+from elldelta.plan.failure import stated_failure
 from elldelta.plan.movers import movers_of
 from elldelta.plan.plan import Made, Plan, write_plan
 from elldelta.plan.regions import check_regional, check_whole_model, draw_by_region, late_hierarchies
@@ -422,7 +422,7 @@ class Planner:
             past=self.model.noise,
         )
         rounded = [
-            replace(column, failure_upper=told_failure(made, index)) for index, column in enumerate(columns)
+            replace(column, failure_upper=stated_failure(made, index)) for index, column in enumerate(columns)
         ]
         return replace(made, columns=tuple(rounded), promise="", conditions=())
 

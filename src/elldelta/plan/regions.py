@@ -131,8 +131,7 @@ class _DrawArea:
     areas: tuple[Area, ...]
 
     def __call__(self, number: int, progress: Progress | None = None) -> Drawn:
-        regions = self.model.regions[slice(*self.areas[number])]
-        models = [self.model.model_of(region) for region in regions]
+        models = [self.model.model_of(region) for region in range(*self.areas[number])]
         counts = models[0].counts if len(models) == 1 else merge_counts(model.counts for model in models)
         share = counts.n_records / self.drawing.total
         return self.drawing.for_share(share).draw(Model(counts), progress)
