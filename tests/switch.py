@@ -3,7 +3,7 @@
 import os
 
 SWITCH = "ELLDELTA_TEST_ALL"
-IS_ON = os.environ.get(SWITCH, "0") != "0"
+IS_ON = os.environ.get(SWITCH, "") not in ("", "0")
 
 
 def quick_or_all(quick, everything):
