@@ -2,7 +2,7 @@
 
 `--quick` takes a few minutes, `--full` includes tables of a hundred million records. What each benchmark
 found is kept in `benchmarks/results`. A complete run, of all benchmarks and not a quick one, ends by writing
-the pages about it (docs/performance.md, docs/far-end.md, docs/arena.md); `--write-docs` only does that.
+the pages about it (docs/performance.md, docs/arena.md); `--write-docs` only does that.
 """
 
 import argparse

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 
 from benchmarks._arena_page import arena_page
-from benchmarks._far_end_page import far_end_page
 from benchmarks._performance_page import performance_page
 from benchmarks._pictures import draw_all
 from benchmarks._result import FOLDER
@@ -19,7 +18,6 @@ SNAPSHOT = DOCS / "performance" / "results.json"
 ARENA = DOCS / "arena" / "results.json"
 PAGES = {
     DOCS / "performance.md": performance_page,
-    DOCS / "far-end.md": far_end_page,
     DOCS / "arena.md": arena_page,
 }
 

@@ -15,7 +15,7 @@ LIMITS = {
     "starting": "Whole commands of a new installation, in seconds of processor time",
 }
 CONTINENT = 10**9
-"""People."""
+"""People, and at most as many combinations with a value that occur."""
 ONE_PROCESS = "one process"
 WHY = {
     "boxes": "A cumulative sum looks at every number once, a search for boxes at every attribute and cut.",
@@ -151,7 +151,10 @@ def _missed(snapshot):
         for name, row in found
         if name not in LIMITS
     ]
-    marked = f"{len(found) - len(rows)} of them are marked in the next section; the others are:"
+    n_marked = len(found) - len(rows)
+    marked = (
+        f"{n_marked} of them {'is' if n_marked == 1 else 'are'} marked in the next section; the others are:"
+    )
     reason = (
         f"{len(found)} ratios exceed what the project asks for, and `make bench` ends with an error. {marked}"
     )
@@ -342,7 +345,6 @@ cells.
         yield table(
             ("Plan", "combinations x values", "cells", "classes", "processor time", "peak memory"), rows
         )
-    yield "[A nation](far-end.md) follows these lines to a billion records."
 
 
 def _quality(snapshot):
@@ -378,15 +380,35 @@ def _regions(snapshot):
             for row in rows
         ],
     )
+    yield f"### {number(CONTINENT)} people, on paper"
+    yield """
+Steps over records are followed with their fitted exponent, but never with less than 1; plans are in
+proportion to the cells above zero, of which there cannot be more than people. These are orders of magnitude:
+counting was measured with few combinations, and with many the engine writes partial results to disk.
+"""
+    yield table(("Step", "measured", "processor time", "memory"), _on_paper(snapshot, rows))
+
+
+def _on_paper(snapshot, rows):
+    """What every step would take for a continent."""
+    peaks = {row["step"]: max(row["bytes"]) for row in facts(snapshot, "growth_records", "growth_memory")}
+    for row in grown(snapshot):
+        if row["quantity"] == "records":
+            measured, spent = row["sizes"][-1], row["seconds"][-1]
+            followed = spent * (CONTINENT / measured) ** max(1.0, row["exponent"])
+            memory = f"{size(peaks[row['step']])}, and disk" if row["step"] in peaks else ""
+            yield row["step"], f"{seconds(spent)} for {number(measured)} records", seconds(followed), memory
     first, *_, last = (row for row in rows if row["where"] == ONE_PROCESS)
     times = CONTINENT / last["cells"]
     grows = (last["memory_bytes"] - first["memory_bytes"]) / (last["cells"] - first["cells"])
-    peak = last["memory_bytes"] + grows * (CONTINENT - last["cells"])
-    yield f"""
-On paper, a billion people have at most a billion cells: {seconds(times * last["seconds"])} of one processor,
-{number(round(times * last["classes"]))} classes, a plan of {size(times * last["plan_bytes"])}, and
-{size(peak)} of memory, which grows with the classes only.
-"""
+    memory = last["memory_bytes"] + grows * (CONTINENT - last["cells"])
+    yield (
+        f"plan by region: {number(round(times * last['classes']))} classes, a file of "
+        f"{size(times * last['plan_bytes'])}",
+        f"{seconds(last['seconds'])} for {number(last['cells'])} cells",
+        seconds(times * last["seconds"]),
+        size(memory),
+    )
 
 
 def _starting(snapshot):
