@@ -3,6 +3,8 @@
 import _thread
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -95,3 +97,43 @@ def test_an_interrupt_while_the_program_is_loaded(elldelta, monkeypatch):
 
     monkeypatch.setattr("elldelta.cli.commands.load_commands", interrupted)
     assert "Interrupted" in elldelta("plan", code=130).err
+
+
+SWALLOWS = """
+import os, signal, time
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.3)  # compiled modules are imported so: what is raised there is lost, or leaves half of them
+except BaseException:
+    pass
+"""
+IMPORTS = """
+import sys, time
+from elldelta.cli import main
+from elldelta.cli import commands
+
+def load_commands():
+    import swallows
+    print("imported", flush=True)
+    time.sleep(60)
+
+commands.load_commands = load_commands
+main.run()
+"""
+
+
+def test_an_interrupt_inside_an_import_is_heard_when_that_has_ended(tmp_path):
+    (tmp_path / "swallows.py").write_text(SWALLOWS)
+    command = [sys.executable, "-c", IMPORTS]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=50)
+    assert found.returncode == 130
+    assert found.stdout == "imported\n"
+    assert found.stderr == "Interrupted. Nothing was left half written.\n"
+
+
+def test_what_a_command_was_started_to_ignore_does_not_end_it():
+    """As `nohup` does."""
+    code = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); from elldelta.cli import main; "
+    code += "main.listen(); signal.raise_signal(signal.SIGHUP); print('goes on')"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "goes on\n"

@@ -18,23 +18,31 @@ from elldelta.errors import ElldeltaError, InputError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells use it."""
 
+IMPORT_SECONDS = 0.05
+"""After so long it is looked again whether an import has ended."""
+
 
 def execute(arguments: Sequence[str]) -> int:
     """Runs the command line and returns its exit code; never raises."""
-    try:  # loading takes a moment, in which somebody may change their mind
-        import typer
-
-        from elldelta.cli import output
-        from elldelta.cli.app import app
-        from elldelta.cli.commands import load_commands
-
-        load_commands()
+    try:
+        return _execute(arguments)
     except KeyboardInterrupt:
         return _interrupted()
+
+
+def _execute(arguments: Sequence[str]) -> int:
+    import typer
+
+    from elldelta.cli import output
+    from elldelta.cli.app import app
+    from elldelta.cli.commands import load_commands
+
+    load_commands()
     as_json = "--json" in arguments
     try:
         result = typer.main.get_command(app).main(
@@ -47,7 +55,7 @@ def execute(arguments: Sequence[str]) -> int:
         remedy = "Add --help to the command to see how it is used."
         output.print_error(InputError(error.format_message(), remedy=remedy), as_json=as_json)
         return InputError.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    except typer.Abort:
         return _interrupted()
     except BrokenPipeError:
         return 0
@@ -68,10 +76,7 @@ def run() -> None:
     """The console script."""
     # Large plans are millions of numbers: looking among them for garbage took a tenth of the time.
     gc.set_threshold(100_000, 50, 100)
-    # A polite end is an end like Ctrl-C: temporary files, which may hold records, are removed.
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.default_int_handler)
+    listen()
     code = execute(sys.argv[1:])
     if code == INTERRUPTED:
         # What was being computed, or compiled, goes on beside us, and must not meet an interpreter that ends.
@@ -80,6 +85,37 @@ def run() -> None:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def listen() -> None:
+    """Makes Ctrl-C end the command at a safe moment.
+
+    A polite end is an end like it: temporary files, which may hold records, are removed. What this process
+    was started to ignore, as by nohup, it goes on to ignore.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, _interrupt)
+
+
+def _interrupt(_number: int, frame: FrameType | None) -> None:
+    """Ends the command; inside an import, which would swallow that or stay half done, a moment later."""
+    if hasattr(signal, "SIGALRM") and _is_importing(frame):
+        signal.setitimer(signal.ITIMER_REAL, IMPORT_SECONDS)
+        return
+    raise KeyboardInterrupt
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether something is being imported for the command."""
+    while frame is not None and frame.f_code is not execute.__code__:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _bug(error: Exception) -> InternalError:
