@@ -114,8 +114,24 @@ def test_a_plan_of_people_with_several_records_counts_records_for_nobody(model, 
     assert noisy.counts_persons
     for known in (rounded, ed.merge_models([ed.estimate(past, model.schema), model])):
         assert ed.plan(known, **wish).persons
-    with pytest.raises(RefusedError, match="classes are fixed"):
-        ed.plan(model, **wish, merge_risk=0.1)
+    for make in (ed.plan, ed.frontier):
+        with pytest.raises(RefusedError, match="classes are fixed"):
+            make(model, **(wish | {"records": [3000] if make is ed.frontier else 3000}), merge_risk=0.1)
+
+
+def test_a_frontier_shows_the_plans_that_can_be_made_of_persons(model, past):
+    """Not the paper's where people have several values: they are no independent records."""
+    asked = {"ell": 3, "releases": 2, "records": [3000]}
+    [row] = ed.frontier(model, **asked).rows
+    assert row.classes == {"certified": ed.plan(model, **(asked | {"records": 3000})).n_classes}
+    with pytest.raises(RefusedError, match="not made from persons with several values"):
+        ed.frontier(model, **asked, kind="probabilistic")
+    once = ed.estimate(past.drop_duplicates(["who"]), model.schema, person="who")
+    repeated = ed.estimate(pd.concat([past.drop_duplicates(["who"])] * 2), model.schema, person="who")
+    assert repeated.counts_persons
+    for known in (once, repeated):
+        [row] = ed.frontier(known, **asked).rows
+        assert set(row.classes) == {"paper", "certified"}
 
 
 def test_a_release_that_counts_records_does_not_follow_such_a_plan(plan, tmp_path):

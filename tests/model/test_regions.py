@@ -131,10 +131,9 @@ def test_nothing_is_left_of_a_folder_that_is_not_whole(whole, tmp_path, monkeypa
 
 
 def test_a_table_without_records_has_no_regions(tmp_path):
-    made = estimate_by_region(table().iloc[:0], SCHEMA, "state", tmp_path / "none")
-    assert made.regions == ()
     with pytest.raises(DataError, match="no record to estimate from"):
-        ed.plan(made, ell=2, releases=1, records=100)
+        estimate_by_region(table().iloc[:0], SCHEMA, "state", tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
 
 
 def _doubled(head):
@@ -158,6 +157,7 @@ CHANGES = {
     "more records": _doubled,
     "fewer than no records of an age": _negative,
     "a region without a combination": lambda head: head["regions"][0].update(n_combinations=0),
+    "ages that do not rise": lambda head: [numbers.reverse() for numbers in head["seen"][0]],
     "a position that is none": lambda head: head["seen"][0][0].append(1000),
     "a text": lambda head: head.update(seen="all"),
     "a digest that is none": lambda head: head["regions"][0].update(digest="../0"),
@@ -187,10 +187,16 @@ def _another_value(head):
     totals[0], totals[1] = totals[0] + 1, totals[1] - 1
 
 
+def _with_noise(head):
+    """A plan would tell exact counts, and say that noise hides them."""
+    noisy = ed.estimate(table().dropna(), SCHEMA, unknown="quarantine", epsilon=0.5, domains_are_public=True)
+    head["noise"] = noisy.noise_head()
+
+
 @pytest.mark.parametrize(
     "change",
-    [_another_value, lambda head: head["regions"][0].update(n_combinations=1)],
-    ids=["values", "combinations"],
+    [_another_value, lambda head: head["regions"][0].update(n_combinations=1), _with_noise],
+    ids=["values", "combinations", "noise"],
 )
 def test_a_part_that_is_not_what_the_head_says_is_refused(split, change):
     head = json.loads((split.folder / HEAD).read_text())

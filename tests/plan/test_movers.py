@@ -12,7 +12,7 @@ from elldelta.errors import FileError, ParameterError
 from elldelta.files import seal
 from elldelta.ledger.ledger import OpenLedger
 from elldelta.plan.plan import Plan
-from elldelta.schema.schema import Schema
+from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 DISEASES = np.array(["flu", "cold", "gout", "acne", "mumps", "asthma", "ulcer", "angina"])
 
@@ -175,3 +175,32 @@ def test_a_schema_says_what_changes(moving, still):
     with pytest.raises(ed.ElldeltaError, match="true or false") as refusal:
         Schema.from_toml(moving.schema.to_toml().replace("changes = true", 'changes = "yes"', 2))
     assert "line" in refusal.value.found
+
+
+def test_ranges_in_which_few_values_of_another_column_occur_are_joined():
+    """Classes are those of one column, and in some of their ranges too little of the other one occurs."""
+    rng = np.random.default_rng(0)
+    places, diseases, pays = ("A", "B", "C"), [f"d{number}" for number in range(6)], ("a", "b", "c")
+    place = rng.choice(3, 800)
+    rows = pd.DataFrame(
+        {
+            "age": rng.integers(0, 12, 800),
+            "place": np.array(places)[place],
+            "job": rng.choice(["p", "q"], 800),
+            "disease": np.array(diseases)[(rng.geometric(0.35, 800) - 1) % 6],
+            "pay": rng.choice(pays, 800),
+        }
+    )
+    age, home = Column("age", Integers(0, 20)), Column("place", Categories(places))
+    schema = Schema(
+        (age, home, Column("job", Categories(("p", "q")), changes=True)),
+        Column("disease", Categories(tuple(diseases))),
+        also_sensitive=(Column("pay", Categories(pays)),),
+    )
+    asked = {"ell": {"disease": 2, "pay": 2}, "releases": 2, "records": 30_000, "delta": 0.1}
+    plan = ed.plan(ed.estimate(rows, schema), **asked)
+    assert plan.n_classes > 10
+    assert plan.promises[0].ranges.max() > 0
+    for column in plan.columns:
+        assert len({frozenset(values.tolist()) for values in column.witnesses}) == 1  # all in common
+    assert Plan.from_dict(plan.to_dict()) == plan

@@ -73,6 +73,15 @@ class Accounting:
                 remedy="Please report this.",
             )
 
+    def require_records(self) -> None:
+        """Refuses a table of which nothing was counted."""
+        if not self.n_counted:
+            raise DataError(
+                "There is no record to estimate from.",
+                found=f"{counted(self.n_read, 'record was', 'records were')} read, none was counted.",
+                remedy="Give a table with records that fit the schema.",
+            )
+
     def __reduce__(self) -> tuple[type[Accounting], tuple[Any, ...]]:
         """How it gets to another process: its frozen mappings would not."""
         return Accounting, tuple(self.to_dict().values())
@@ -275,13 +284,7 @@ class Counts:
 
         Sparse where that is smaller: the counts are then shared as they are.
         """
-        if self.n_records == 0:
-            raise DataError(
-                "There is no record to estimate from.",
-                found=f"{counted(self.accounting.n_read, 'record was', 'records were')} read, none "
-                "was counted.",
-                remedy="Give a table with records that fit the schema.",
-            )
+        self.accounting.require_records()
         slices = self.schema.value_slices
         if is_sparse_better(self.n_combinations, self.schema.n_values, self.n.size):
             return JointDistribution(self.table, self.n_records, slices=slices)

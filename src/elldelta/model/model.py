@@ -174,6 +174,7 @@ def estimate(
         if epsilon is None and person is not None:
             counted = count_persons(counted, person, progress)
     if epsilon is None:
+        counted.counts.accounting.require_records()
         return Model(counted.counts)
     noisy, protection = protected(
         counted.counts,

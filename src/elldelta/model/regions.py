@@ -18,7 +18,7 @@ import numpy as np
 from elldelta.core.distribution import JointDistribution, frozen
 from elldelta.engines import Engine, Progress, running
 from elldelta.engines.task import private_folder
-from elldelta.errors import DataError, ParameterError, counted
+from elldelta.errors import DataError, ParameterError
 from elldelta.files import (
     MALFORMED,
     AtomicFiles,
@@ -118,6 +118,7 @@ class RegionalModel(Past):
             and all(
                 len(places) == len(records) and min(records, default=1) > 0 for places, records in self.seen
             )
+            and all(sorted(set(places)) == list(places) for places, _ in self.seen)
             and all(
                 not places or 0 <= min(places) <= max(places) < size
                 for (places, _), size in zip(self.seen, self.schema.sizes, strict=True)
@@ -170,13 +171,7 @@ class RegionalModel(Past):
 
     def to_distribution(self) -> JointDistribution:
         """P(region, S): one row for every region."""
-        if not self.regions:
-            raise DataError(
-                "There is no record to estimate from.",
-                found=f"{counted(self.accounting.n_read, 'record was', 'records were')} read, none "
-                "was counted.",
-                remedy="Give a table with records that fit the schema.",
-            )
+        self.accounting.require_records()
         return JointDistribution(self.totals, self.accounting.n_counted, slices=self.schema.value_slices)
 
     def models(self) -> Iterator[Model]:
@@ -192,6 +187,7 @@ class RegionalModel(Past):
             model.digest != region.digest
             or model.schema.digest != self.schema.digest
             or (model.positions[:, self.place] != region.position).any()
+            or model.noise != self.noise
             or model.n_combinations != region.n_combinations
             or (model.value_totals != self.totals[number]).any()
         ):
@@ -357,6 +353,7 @@ def estimate_by_region(
         accounting = count_into(
             spool.keep, table, described, unknown=unknown, show_values=show_values, progress=progress
         )
+        accounting.require_records()
         return write_regions(folder, described, by, spool.parts(), accounting)
 
 

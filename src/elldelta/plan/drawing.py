@@ -123,15 +123,11 @@ class Drawing:
         if self.movers is None:
             return True
         columns = [(counted.for_column(index), bound) for index, bound in enumerate(self.bounds)]
-        ranges = np.zeros(1, dtype=np.int64)
         try:
-            found = [
-                common_witnesses(of_column, ranges, bound, self.fewest_past).evaluate(of_column, bound)
-                for of_column, bound in columns
-            ]
+            common = self._in_common(columns, np.zeros(1, dtype=np.int64))
         except RefusedError:  # too few values occur
             return False
-        return holds(found)
+        return holds([found.evaluate(*column) for found, column in zip(common, columns, strict=True)])
 
     def draw(self, model: Model, progress: Progress | None = None) -> Drawn:
         """Boxes that keep the bounds, over everything; of a model of the whole or of a part.
@@ -171,11 +167,18 @@ class Drawing:
         ranges = range_numbers(model.schema, Boxes(tree), self.movers)
         if ranges is None:
             raise InternalError("Nobody moves.")
-        found = tuple(
-            common_witnesses(of_column.generalized(partition), ranges, bound, self.fewest_past)
-            for of_column, bound in columns
-        )
+        classes = [(of_column.generalized(partition), bound) for of_column, bound in columns]
+        try:
+            found = self._in_common(classes, ranges)
+        except RefusedError:  # too few values of a column occur in some range, but enough in all together
+            found = self._in_common(classes, np.zeros_like(ranges))
         return self._evaluated(tree, past.generalized(partition), found)
+
+    def _in_common(
+        self, columns: Sequence[tuple[JointDistribution, SharpBound]], ranges: NDArray[np.int64]
+    ) -> tuple[CommonWitnesses, ...]:
+        """The witnesses that classes of a range have in common, for every sensitive column."""
+        return tuple(common_witnesses(table, ranges, bound, self.fewest_past) for table, bound in columns)
 
     def _draw_column(
         self, model: Model, past: JointDistribution, bound: SharpBound, progress: Progress | None

@@ -163,10 +163,9 @@ def _rows(planner: Planner, records: Sequence[int], progress: Progress) -> Itera
 
 
 def _has_paper(planner: Planner) -> bool:
-    """Whether the paper has such plans: of values of one column, without regions and people who move."""
-    wish = planner.wish
+    """Whether the paper has such plans: independent records, one sensitive column, nobody who moves."""
+    wish, model = planner.wish, planner.model
     plain = Terms(ell=wish.ell, releases=wish.releases, delta=wish.delta, kind=wish.kind)
-    is_plain = not isinstance(planner.model, RegionalModel) and all(
-        getattr(wish, field.name) == getattr(plain, field.name) for field in fields(Terms)
-    )
-    return is_plain and planner.movers is None and planner.n_columns == 1 and not planner.model.noise
+    is_plain = all(getattr(wish, field.name) == getattr(plain, field.name) for field in fields(Terms))
+    is_independent = not (isinstance(model, RegionalModel) or model.noise or model.accounting.n_further)
+    return is_plain and is_independent and planner.movers is None and planner.n_columns == 1

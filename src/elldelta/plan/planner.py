@@ -190,6 +190,9 @@ class Planner:
         self.progress, self.workers = progress, workers
         if isinstance(model, RegionalModel):
             check_regional(wish, model)
+        check_persons(wish, model)
+        if model.noise:
+            check_noisy(wish)
         check_sizes(model.schema)
         self.seen = seen_ranges(model)
         self.movers = movers_of(wish, model.schema)
@@ -209,9 +212,6 @@ class Planner:
 
     def made(self) -> Made:
         """The plan that the wish asks for, whichever of the three ways it takes to say how many records."""
-        check_persons(self.wish, self.model)
-        if self.model.noise:
-            check_noisy(self.wish)
         return self.plan(self.wish.kind, self.records())
 
     def records(self) -> int:
@@ -418,7 +418,7 @@ class Planner:
             owners=wish.owners if kind != "paper" else None,
             movers=self.movers,
             seen=self.seen,
-            persons=wish.is_certified and self.model.counts_persons,
+            persons=kind == "certified" and self.model.counts_persons,
             past=self.model.noise,
         )
         rounded = [
