@@ -109,7 +109,14 @@ def test_what_cannot_be_read_is_refused_in_the_words_of_the_engine(tmp_path, eng
     damaged.write_bytes(content)
     wrong = pa.array([b"secret \xff"]).cast(pa.binary())
     not_text = pa.StringArray.from_buffers(1, *wrong.buffers()[1:], wrong.buffers()[0])
-    for path in (damaged, _other(tmp_path / "not_text.parquet", a=not_text, b=["x"])):
+    of_no_row = pa.DictionaryArray.from_arrays(
+        pa.array([0], pa.int32()), pa.concat_arrays([pa.array(["x"]), not_text])
+    )
+    others = {
+        name: _other(tmp_path / f"{name}.parquet", a=texts, b=["x"])
+        for name, texts in {"not_text": not_text, "of_no_row": of_no_row}.items()
+    }
+    for path in (damaged, *others.values()):
         table = engine.open(path)
         assert count_runs(table, ("a", "b")) is None
         with pytest.raises(FileError) as caught:

@@ -276,6 +276,13 @@ def test_a_file_that_another_version_has_written_is_compared_row_by_row(released
     assert "another version of Arrow" in sentence
     path.write_bytes(before_the_end(path.read_bytes()))
     assert ed.verify(path, plan).unchecked == (sentence,)
+    assert any(sentence in found.words for found in ed.audit([path]).assumptions)
+    as_text = path.read_bytes()
+    path.write_bytes(as_text.replace(written[:-1] + b"x", written[:-1] + b"\xff"))  # which is no text
+    assert ed.verify(path, plan).unchecked == (sentence,)
+    path.write_bytes(with_metadata(as_text).replace(written, written[:-1] + b"x"))
+    with pytest.raises(FileError, match="something stands in the file besides them"):
+        ed.verify(path, plan)
     rows = read_rows(path)
     write_rows(rows.take(pa.array([*range(1, rows.num_rows), 0])), path)
     path.write_bytes(path.read_bytes().replace(written, written[:-1] + b"x"))

@@ -12,6 +12,7 @@ from elldelta.audit.overlay import Overlay, check_schemas
 from elldelta.audit.releases import Assumption, ReadRelease, Topic, read_release, understand
 from elldelta.errors import DataError, counted
 from elldelta.release import locate_all, published_each
+from elldelta.release.published import ROWS_ONLY
 from elldelta.schema.composite import with_composites
 from elldelta.schema.label_columns import rules_of
 from elldelta.schema.schema import Schema
@@ -105,7 +106,7 @@ class ReleaseReader:
             published = [item.for_column(place) for item in whole]
             one_limit = None if limit is None else limit.for_column(place)
             overlay = self._laid(found, published, place, people, model, one_limit)
-            yield _with_warnings(overlay, found, one_limit)
+            yield _with_warnings(overlay, found, published, one_limit)
 
     def _laid(
         self,
@@ -180,8 +181,10 @@ class ReleaseReader:
         return described, known, given
 
 
-def _with_warnings(overlay: Overlay, found: Sequence[Located], limit: ClosenessLimit | None) -> Overlay:
-    """Adds that classes moved, and what the releases promise about shares if nobody has asked about it."""
+def _with_warnings(
+    overlay: Overlay, found: Sequence[Located], published: Sequence[Published], limit: ClosenessLimit | None
+) -> Overlay:
+    """Adds what whoever relies on the answer should know of releases with a manifest."""
     manifests = [item.manifest for item in found if item.manifest is not None]
     limits = sorted({each.closeness["limit"] for each in manifests if each.closeness is not None})
     warnings = []
@@ -196,6 +199,7 @@ def _with_warnings(overlay: Overlay, found: Sequence[Located], limit: ClosenessL
             "linking them."
         )
         warnings.append(Assumption(words, Topic.SEVERAL_PLANS))
+    warnings += [Assumption(f"{item.name}: {ROWS_ONLY}") for item in published if ROWS_ONLY in item.unchecked]
     if limits and limit is None:
         promised = ", ".join(f"{each:g}" for each in limits)
         words = (

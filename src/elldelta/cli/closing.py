@@ -186,11 +186,13 @@ def of_evidence(record: Mapping[str, Any], do_next: str, *, is_signed: bool) -> 
     """What closes `elldelta evidence`."""
     from elldelta.audit.evidence_page import risk_upper
     from elldelta.plan.words import in_one_sentence
+    from elldelta.release.published import ROWS_ONLY
 
     plan, releases = record["plan"], record["releases"]
     risk, threshold = max(item["risk_highest"] for item in releases), record["about"]["threshold"]
     limit = f" Identification risk: at most {risk_upper(risk)}; the form accepts {threshold:g}."
     state = "Signed." if is_signed else "Not signed." if record["holds"] else "Not signed: it does not hold."
+    notes = [f" {item['release']}: {ROWS_ONLY}" for item in releases if ROWS_ONLY in item["sentences"]]
     reasons = {"missing": "suppressed", "outside": "quarantined", "unpublished": "left_out"}
     return Closing(
         in_one_sentence(
@@ -199,7 +201,7 @@ def of_evidence(record: Mapping[str, Any], do_next: str, *, is_signed: bool) -> 
             failure_upper=None if plan["kind"] == "certified" else plan["failure_upper"],
             by_ledger=record["ledger"] is not None,
         ),
-        f"{record['verdict']}{limit if risk <= threshold else ''} {state}",
+        f"{record['verdict']}{limit if risk <= threshold else ''} {state}{''.join(notes)}",
         _losses([{**item, "name": item["release"]} for item in releases]),
         _left_out(
             [

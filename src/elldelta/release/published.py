@@ -42,6 +42,13 @@ if TYPE_CHECKING:
     from elldelta.schema.schema import Column, Schema
 
 
+ROWS_ONLY = (
+    "Not every byte of the file could be compared, because it says that another version of Arrow wrote it: "
+    "something may stand beside its rows."
+)
+"""What is said of a file whose bytes this library would not write."""
+
+
 @dataclass(frozen=True, eq=False)
 class Published:
     """A release that was read back and understood.
@@ -194,10 +201,7 @@ def _unchecked(table: Table, is_as_made: bool | None, *, has_weights: bool) -> I
     if is_as_made is None:
         yield "The order of the rows was not checked: only files and tables in memory have one."
     elif table.files and not is_by_this_library(table.files[0]):
-        yield (
-            "Whether anything stands in the file besides its rows was not checked: another version of Arrow "
-            "wrote it."
-        )
+        yield ROWS_ONLY
 
 
 def _positions(column: Column, coded: Coded, name: str) -> NDArray[np.int64]:

@@ -85,6 +85,8 @@ def is_as_made(table: Table, rows: ReleaseRows, progress: Progress | None = None
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
+        if file.metadata.metadata:  # ours has no texts of its own, whatever version writes it
+            return False
         return _same_rows(file.iter_batches(batch_size=_ROWS_AT_ONCE), rows, progress)
 
 
@@ -95,7 +97,10 @@ def is_by_this_library(path: Path) -> bool:
 
     if format_of(path) == "csv":
         return True
-    version: str = pq.read_metadata(path).created_by
+    try:
+        version: str = pq.read_metadata(path).created_by
+    except UnicodeDecodeError:
+        return False
     return version == f"parquet-cpp-arrow version {pa.cpp_version}"
 
 
