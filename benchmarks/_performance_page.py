@@ -367,13 +367,14 @@ def _regions(snapshot):
     rows = facts(snapshot, "regions", "plans by region")
     yield "Regions of a million cells, the whole command; beside it the largest process that plans for it."
     yield table(
-        ("Regions", "classes", "where", "passed", "peak memory"),
+        ("Regions", "classes", "where", "passed", "processor time", "peak memory"),
         [
             (
                 row["regions"],
                 number(row["classes"]),
                 row["where"],
                 seconds(row["passed_seconds"]),
+                seconds(row["seconds"]) if row["where"] == ONE_PROCESS else "",
                 size(row["memory_bytes"])
                 + ("" if row["where"] == ONE_PROCESS else f", {size(row['worker_bytes'])}"),
             )

@@ -55,7 +55,10 @@ def test_what_is_refused(tmp_path, run, past):
     assert "model split" in run("estimate", *past, *by, "--person", "age", code=2).err
     run("estimate", *past, *by)
     assert "remove it first" in run("estimate", *past, *by, code=2).err
-    assert "is not a model" in run("model", "compare", tmp_path / "model", tmp_path / "model", code=2).err
+    assert (
+        "not a model in one file"
+        in run("model", "compare", tmp_path / "model", tmp_path / "model", code=2).err
+    )
     wish = ("plan", tmp_path / "model", *WISH, "-o", tmp_path / "plan.json")
     assert "1 or more" in run(*wish, "--processes", "0", code=2).err
     assert "not on both" in run(*wish, "--processes", "2", "--engine", "duckdb", code=2).err

@@ -219,5 +219,5 @@ def test_a_folder_without_a_head_or_a_part_is_refused(split, tmp_path):
 
 def test_models_by_region_are_told_in_words(split):
     assert split.facts()["regions"] == "4, by state"
-    with pytest.raises(FileError, match="is not a model"):
+    with pytest.raises(FileError, match="not a model in one file"):
         ed.read_model(split.folder)

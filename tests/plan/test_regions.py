@@ -294,7 +294,7 @@ def test_what_needs_the_whole_is_refused(model, regional, plan):
 def test_frontiers_and_drift(regional, plan):
     [row] = ed.frontier(regional, ell=3, releases=2, records=[4000]).rows
     assert dict(row.classes) == {"certified": plan.n_classes}
-    with pytest.raises(FileError, match="is not a model"):
+    with pytest.raises(FileError, match="not a model in one file"):
         ed.read_model(regional.folder)
 
 

@@ -369,9 +369,9 @@ class Audit(Displayed):
             return ["Publish larger classes, or make the next releases from a plan for closeness.", before]
         below = [item for item in self.releases if item.diversity is not None and item.diversity < self.ell]
         if below:
-            alone = ", ".join(item.name for item in below)
+            names, shows = " and ".join(item.name for item in below), "shows" if len(below) == 1 else "show"
             few = f"fewer than {counted(self.ell, 'value')}"
-            steps.append(f"Already alone, {alone} shows {few} in some class: repair that first.")
+            steps.append(f"{names} {shows} {few} in some class even without being linked: repair that first.")
         if self.left_out:
             best = min(
                 self.left_out, key=lambda item: (item.classes_below_any, -(item.diversity_min_any or 0))

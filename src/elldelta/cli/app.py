@@ -25,7 +25,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done; 2 bad input; 3 refused, the guarantee would not hold; 4 a bug of ours.",
+    epilog="Exit codes: 0 done; 2 bad input, or nowhere to write; 3 refused, the guarantee would not hold; "
+    "4 a bug of ours; 130 interrupted.",
 )
 
 

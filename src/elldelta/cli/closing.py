@@ -61,6 +61,7 @@ def of_plan(plan: Plan, made: Mapping[str, Any], path: Path) -> Closing:
         (_called(sensitive), column.ell, None if column.closeness is None else column.closeness.limit)
         for sensitive, column in zip(plan.schema.sensitives, plan.columns, strict=True)
     )
+    sizes = [f"{made[name]:,.0f}" for name in ("smallest_class", "largest_class")]
     return Closing(
         in_one_sentence(
             columns,
@@ -68,8 +69,8 @@ def of_plan(plan: Plan, made: Mapping[str, Any], path: Path) -> Closing:
             failure_upper=None if plan.is_certified else plan.failure_upper,
             by_ledger=plan.owners is not None,
         ),
-        f"{counted(plan.n_classes, 'class', 'classes')} with {made['smallest_class']:,.0f} to "
-        f"{made['largest_class']:,.0f} expected records; {chance_in_short(plan)}."
+        f"{counted(plan.n_classes, 'class', 'classes')} with {' to '.join(dict.fromkeys(sizes))} "
+        f"expected records; {chance_in_short(plan)}."
         + ("" if plan.moving is None else " Owners must not share people."),
         _lost(made["loss"]),
         f"{_capital(left_out_words(made['left_out']))} (of the past records).",
@@ -292,7 +293,7 @@ def _left_out(releases: Sequence[Mapping[str, Any]]) -> str:
         if item["described_by"] != "manifest":
             silent.append(item["name"])
     if silent:
-        words.append(f"No manifest tells it of {', '.join(silent)}")
+        words.append(f"{', '.join(silent)}: not known, without a manifest")
     return f"{'; '.join(words) or 'None'}."
 
 

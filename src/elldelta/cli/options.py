@@ -335,6 +335,13 @@ class WorkerOptions:
         """The workers, for as long as they are needed."""
         from elldelta.engines.workers import Workers
 
+        if self.engine == "postgres":
+            raise ParameterError(
+                "The engine postgres cannot plan regions.",
+                found="It counts and verifies where the records are.",
+                remedy="Use Spark, or processes of this machine.",
+                parameter="engine",
+            )
         with nullcontext(None) if self.engine is None else started(self.engine) as engine:
             yield Workers(self.processes, engine)
 

@@ -56,7 +56,7 @@ _WORDS: dict[Capability, tuple[str, str]] = {
         "open tables of a database",
         "Use PostgreSQL with the address of the database, or give files.",
     ),
-    "jobs": ("run jobs on its workers", "Use Spark, or processes of this machine."),
+    "jobs": ("plan regions on its workers", "Use Spark, or processes of this machine."),
 }
 
 MOST_LISTED = 30
@@ -237,7 +237,7 @@ def require(engine: Engine, capability: Capability, doing: str) -> None:
     able = [words for name, (words, _) in _WORDS.items() if name in engine.capabilities]
     raise ParameterError(
         f"The engine {engine.name} cannot {doing}.",
-        found=f"It can {', '.join(able)}, not {_WORDS[capability][0]}.",
+        found=f"What it can do: {'; '.join(able)}.",
         remedy=_WORDS[capability][1],
         parameter="engine",
     )

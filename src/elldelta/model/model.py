@@ -305,7 +305,11 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     """Reads a model; refuses other files, other versions, and content that does not match its digest."""
     path = Path(path)
     if path.is_dir():
-        raise _not_a_model(path, "It is a folder; a model by region is for plans and frontiers only.")
+        raise FileError(
+            f"{path} is a folder, and not a model in one file.",
+            found="Models by region are shown and planned, and nothing else.",
+            remedy=f"Add its regions up: elldelta model merge {path / '*.parquet'} -o model.parquet",
+        )
     if not path.is_file():
         if path.exists():
             raise _not_a_model(path, "It is a device.")

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
+
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import ParameterError, counted
@@ -58,13 +60,15 @@ def _run(
     sources: options.Sources = None,
     *,
     schema: options.SchemaFile,
-    target: options.Output,
+    target: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write; with --by a folder that is not there.")
+    ],
     person: options.Person = None,
     by: Annotated[
         str | None,
         Doc(
             "Count region by region, so that no memory holds the counts of all: the quasi-identifier whose "
-            "values are the regions. The output is a folder, and plans are made by region.",
+            "values are the regions. Plans are then made by region.",
             panel="Expert",
             metavar="COLUMN",
         ),
@@ -89,7 +93,7 @@ def _run(
     source = tables.source(sources)
     shown = options.examples_of_values(outside)
     if by is not None:
-        _check_by_region(person, noise)
+        _check_by_region(person, noise, overwrite=overwrite)
         with tables.reading("Counting") as read:
             regional = estimate_by_region(source, schema, by, target, show_values=shown, **read)
         _print_counted(regional, target, as_json=json)
@@ -112,8 +116,15 @@ def _run(
         _print_counted(model, target, as_json=json)
 
 
-def _check_by_region(person: str | None, noise: Noise) -> None:
-    """Refuses what is computed of all records together."""
+def _check_by_region(person: str | None, noise: Noise, *, overwrite: bool) -> None:
+    """Refuses what is computed of all records together, and to replace a folder."""
+    if overwrite:
+        raise ParameterError(
+            "A folder of regions is not replaced.",
+            found="Somebody may be planning from its parts.",
+            remedy="Name another folder, or remove this one first.",
+            parameter=("by", "overwrite"),
+        )
     given = {"person": person is not None, "epsilon": noise.epsilon is not None}
     if any(given.values()):
         raise ParameterError(

@@ -79,10 +79,12 @@ def _merge(
 
 @command("split", example="model split model.parquet --by state -o model/", home=_FAMILY)
 def _split(
-    model: options.ModelFile,
+    model: Annotated[Path, typer.Argument(help="A model in one file.")],
     *,
     by: Annotated[str, Doc("The quasi-identifier whose values are the regions.", metavar="COLUMN")],
-    target: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    target: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write; it must not be there.")
+    ],
     json: options.Json = False,
 ) -> None:
     """Split a model into a folder of regions, so that plans are made by region."""

@@ -275,8 +275,8 @@ def _verify(
     plan_numbers: Annotated[
         bool,
         Doc(
-            "With --plan: also compute again how probably its releases are refused. No promise of a "
-            "certified plan depends on it."
+            "With --plan: also compute again how probably its releases are refused. How many values are left "
+            "does not depend on it."
         ),
     ] = False,
     ledger: Annotated[

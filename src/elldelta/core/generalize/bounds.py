@@ -348,7 +348,7 @@ def _refusal(
     """The refusal of bounds that the single class of everything does not keep: says what would do."""
     bounds = tuple(result.bound for result in results)
     first, failure = bounds[0], min(1.0, reached(results))
-    found = f"Even one class of everything is only known to fail with at most {failure:.3g}."
+    found = f"Even one class of everybody may fail with a chance of up to {failure:.3g}."
     wait, instead = "", "Estimate from more past records, or"
     try:
         needed = fewest_records(distribution, whole, bounds)
