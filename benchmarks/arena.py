@@ -103,7 +103,7 @@ def measure(name, size):
 
 
 def _described(drawn, size, tables):
-    default = Wish(ell=drawn.source.ell, records=drawn.fewest)
+    default = Wish(ell=drawn.source.ell, releases=N_OWNERS, records=drawn.fewest)
     return {
         "seeds": size.arena_seeds,
         "scale": size.arena_scale,

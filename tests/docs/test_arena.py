@@ -39,11 +39,14 @@ from benchmarks._arena_minimality import (
 from benchmarks._arena_peers import check_twin
 from benchmarks._arena_twins import anjana, mondrian, named_by
 from benchmarks._processes import PEERS
+from benchmarks._result import SIZES as RUNS
+from benchmarks.arena import _described
 from tests.oracles import moving as oracle
 from tests.trees import random_tree
 
 from elldelta.core.box_tree import LEAF
 from elldelta.core.promises import Values
+from elldelta.plan.wish import Wish
 
 SIZES, N_VALUES = (8, 3), 4
 
@@ -212,6 +215,12 @@ def test_nobody_is_below_ell_under_our_methods(source):
         left = values_left(linked(made.releases, drawn.is_in, drawn.people.points)).sum(axis=1)
         assert left.min() >= source.ell
         assert all(0 <= loss_of(release) < 1 for release in made.releases)
+
+
+def test_what_the_page_says_was_the_default_is_the_default(source):
+    described = _described(draw(source, 1, scale=0.08), RUNS["quick"], [])
+    wish = Wish(ell=5, releases=3, records=1000)
+    assert described["default"] == {"kind": wish.kind, "delta": wish.delta, "merge_risk": None}
 
 
 def test_owners_and_history_are_different_people_and_a_drift_changes_the_history_only(source):
