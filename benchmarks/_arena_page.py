@@ -64,21 +64,15 @@ information loss (0 shows everything, 1 nothing; a record that is left out count
 
     def _run(self):
         """When it was measured, under which load, and with which settings of ours."""
-        run, default = self.result["run"], self.size.get("default")
-        settings = "Which settings of elldelta were its default then was not written down."
-        if default is not None:
-            risk = default["merge_risk"]
-            classes = (
-                f"move with a risk of {risk:g}" if risk else "are published as planned, without a merge risk"
-            )
-            settings = (
-                "Where nothing else is named elldelta ran with its default of that day: a plan of the kind "
-                f"{default['kind']} with δ = {default['delta']:g}, whose classes {classes}."
-            )
+        run, default = self.result["run"], self.size["default"]
+        risk = default["merge_risk"]
+        classes = f"move with a risk of {risk:g}" if risk else "are published as planned"
         return f"""
 Measured on {run["began"]} UTC on {self.result["machine"]["cores"]} cores in
 {seconds(run["passed_seconds"])}. When it began {significant(run["load"])} other programs wanted them, on
-average; that makes times longer and changes no other number. {settings}"""
+average; that makes times longer and changes no other number. Where nothing else is named elldelta ran with
+its default: a plan of the kind {default["kind"]} with δ = {default["delta"]:g}, whose classes
+{classes}."""
 
     def short(self):
         rows = []
