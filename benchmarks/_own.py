@@ -6,13 +6,13 @@ writing the release. It is processor time, of all threads together.
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.peer_drivers._driver import peak_bytes
 from elldelta.audit.columns import ForeignColumns
 from elldelta.audit.overlay import Overlay
 from elldelta.audit.releases import read_release
@@ -115,5 +115,5 @@ STEPS = {
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
     answer = STEPS[asked["step"]](asked)
-    answer["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    answer["peak_bytes"] = peak_bytes()
     print(json.dumps(answer))

@@ -23,7 +23,7 @@ MILLION = 1_000_000
 MEMORY = 4 * 2**30
 CELLS = {"quick": (3 * MILLION, 6 * MILLION)}
 CELLS_IN_FULL = (5 * MILLION, 10 * MILLION, 20 * MILLION)
-LIMITS = {"paper": 400.0, "certified": 1200.0}
+LIMIT = 1200.0
 """Processor time of the command, in numpy.bincount of the same cells."""
 
 _MEASURED = """
@@ -45,13 +45,13 @@ def bincount_seconds(counts):
     return min(seconds[1:])
 
 
-def planned(model, kind, n_records, folder):
+def planned(model, n_records, folder):
     """Runs the command and returns the number of classes, its processor time and its largest memory.
 
     A shell starts it: a process begins with the peak of the one that starts it, and this one is large.
     """
     output = folder / "plan.json"
-    wish = ["--ell", "5", "--releases", "2", "--records", str(n_records), "--kind", kind]
+    wish = ["--ell", "5", "--releases", "2", "--records", str(n_records)]
     command = [sys.executable, "-c", _MEASURED, "plan", str(model), "-o", str(output), "--overwrite", *wish]
     finished = subprocess.run(
         ["sh", "-c", '"$@"; exit $?', "sh", *command], capture_output=True, text=True, check=True
@@ -73,31 +73,23 @@ def exponent(sizes, seconds):
 
 
 def run(size):
-    sizes = CELLS.get(size.name, CELLS_IN_FULL)
-    found = {kind: [] for kind in LIMITS}
+    rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model = folder / "model.parquet"
         write_model(sparse_model(MILLION // 5), model)
-        for kind in LIMITS:
-            planned(model, kind, 10_000, folder)  # compiles what is not compiled yet
-        for n_cells in sizes:
+        planned(model, 10_000, folder)  # compiles what is not compiled yet
+        for n_cells in CELLS.get(size.name, CELLS_IN_FULL):
             made = sparse_model(n_cells)
             baseline = bincount_seconds(made.counts)
             write_model(made, model, overwrite=True)
-            n_rows = made.counts.n_combinations
+            about = {"cells": n_cells, "combinations": made.counts.n_combinations, "values": N_VALUES}
             del made
-            for kind, rows in found.items():
-                row = planned(model, kind, n_cells // 20, folder)
-                row |= {"kind": kind, "cells": n_cells, "combinations": n_rows, "values": N_VALUES}
-                rows.append(row | {"bincount_seconds": baseline})
-                yield Fact("sparse models", rows[-1])
-    for kind, rows in found.items():
-        last = rows[-1]
-        what = (
-            f"plan, {kind}, {last['combinations']:,} x {N_VALUES}, {last['cells'] / MILLION:g} million cells"
-        )
-        yield f"{what}: memory, in 4 GiB", last["memory_bytes"] / MEMORY, 1.0
-        yield f"{what}, against numpy.bincount", last["seconds"] / last["bincount_seconds"], LIMITS[kind]
-        grown = exponent([row["cells"] for row in rows], [row["seconds"] for row in rows])
-        yield f"exponent of time in the cells, plan, {kind}", grown, 1.15
+            rows.append({**planned(model, n_cells // 20, folder), **about, "bincount_seconds": baseline})
+            yield Fact("sparse models", rows[-1])
+    last = rows[-1]
+    what = f"plan, {last['combinations']:,} x {N_VALUES}, {last['cells'] / MILLION:g} million cells"
+    yield f"{what}: memory, in 4 GiB", last["memory_bytes"] / MEMORY, 1.0
+    yield f"{what}, against numpy.bincount", last["seconds"] / last["bincount_seconds"], LIMIT
+    grown = exponent([row["cells"] for row in rows], [row["seconds"] for row in rows])
+    yield "exponent of time in the cells", grown, 1.15
