@@ -69,10 +69,9 @@ information loss (0 shows everything, 1 nothing; a record that is left out count
         classes = f"move with a risk of {risk:g}" if risk else "are published as planned"
         return f"""
 Measured on {run["began"]} UTC on {self.result["machine"]["cores"]} cores in
-{seconds(run["passed_seconds"])}. When it began {significant(run["load"])} other programs wanted them, on
-average; that makes times longer and changes no other number. Where nothing else is named elldelta ran with
-its default: a plan of the kind {default["kind"]} with δ = {default["delta"]:g}, whose classes
-{classes}."""
+{seconds(run["passed_seconds"])}; the load of the machine was {significant(run["load"])} when it began, which
+changes times and no other number. Where nothing else is named elldelta ran with its default: a
+{default["kind"]} plan with δ = {default["delta"]:g}, whose classes {classes}."""
 
     def short(self):
         rows = []

@@ -429,8 +429,8 @@ Inner loops are compiled when they are first used, and kept.
     yield table(("Command", "processor time"), [(name, seconds(spent)) for name, spent in rows])
     compiled = {row["function"]: row["seconds"] for row in facts(snapshot, "starting", "compiling")}
     yield (
-        f"The demo compiles {len(compiled)} functions, in {seconds(sum(compiled.values()))}; each with what is "
-        "compiled for it alone."
+        f"The demo compiles {len(compiled)} functions, in {seconds(sum(compiled.values()))}; each with what "
+        "is compiled for it alone."
     )
     yield table(("Function", "to compile"), _largest(compiled, LEAST_COMPILING, seconds, "functions"))
     packages = {row["package"]: row["bytes"] for row in facts(snapshot, "starting", "dependencies")}
