@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 
 ROWS_ONLY = (
-    "Not every byte of the file could be compared, because it says that another version of Arrow wrote it: "
-    "something may stand beside its rows."
+    "Not every byte of the file could be compared, because it does not say that this version of Arrow wrote "
+    "it: something may stand beside its rows."
 )
 """What is said of a file whose bytes this library would not write."""
 
