@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from elldelta.ledger.publish import release as release
     from elldelta.ledger.updates import UpdatePolicy as UpdatePolicy
     from elldelta.ledger.verification import verify as verify
+    from elldelta.model.merging import merge_models as merge_models
     from elldelta.model.model import Model as Model
     from elldelta.model.model import estimate as estimate
-    from elldelta.model.model import merge_models as merge_models
     from elldelta.model.model import read_model as read_model
     from elldelta.model.model import write_model as write_model
     from elldelta.model.regions import estimate_by_region as estimate_by_region
@@ -92,7 +92,7 @@ _HOMES = {
     "estimate_by_region": "elldelta.model.regions",
     "evidence": "elldelta.audit.evidence",
     "frontier": "elldelta.plan.frontier",
-    "merge_models": "elldelta.model.model",
+    "merge_models": "elldelta.model.merging",
     "plan": "elldelta.plan.planner",
     "read_model": "elldelta.model.model",
     "read_plan": "elldelta.plan.plan",

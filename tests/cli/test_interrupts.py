@@ -131,6 +131,40 @@ def test_an_interrupt_inside_an_import_is_heard_when_that_has_ended(tmp_path):
     assert found.stderr == "Interrupted. Nothing was left half written.\n"
 
 
+ALARMED = "import signal, time; from elldelta.cli import main; "
+ALARM = "signal.setitimer(signal.ITIMER_REAL, main.IMPORT_SECONDS)"
+"""What an interrupt inside an import leaves for later."""
+CLEANS_UP = f"""
+{ALARMED}main.listen(); {ALARM}
+try:
+    signal.raise_signal(signal.SIGTERM)
+except KeyboardInterrupt:
+    time.sleep(0.3)
+    print("cleaned up")
+"""
+ENDS = f"""
+{ALARMED}
+import atexit
+
+def execute(_):
+    {ALARM}
+    return 0
+
+main.execute = execute
+atexit.register(time.sleep, 0.3)
+main.run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "out"), [(CLEANS_UP, "cleaned up\n"), (ENDS, "")], ids=["cleans up", "ends"]
+)
+def test_an_interrupt_that_waits_disturbs_neither_cleaning_up_nor_the_end(code, out):
+    """The one that waits for an import: a second one was heard meanwhile, or the command has ended."""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, out, "")
+
+
 def test_what_a_command_was_started_to_ignore_does_not_end_it():
     """As `nohup` does."""
     code = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); from elldelta.cli import main; "

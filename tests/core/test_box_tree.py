@@ -140,3 +140,11 @@ def test_groupings_are_read_back_as_nodes_or_refused(seed):
     assert n_refused or tree.n_leaves < 3
     with pytest.raises(ParameterError, match="nodes of the tree only"):
         tree.nodes_of(Partition(np.arange(tree.n_leaves + 1)))
+
+
+def test_more_attributes_than_an_array_may_have():
+    sizes = (3, *[1] * 64)
+    tree = BoxTree(np.array([0, -1, -1]), np.array([0, 0, 0]), sizes)
+    points = np.zeros((3, 65), dtype=np.int64)
+    points[:, 0] = range(3)
+    assert tree.locate(points).tolist() == [0, 1, 1]

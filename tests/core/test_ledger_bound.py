@@ -1,5 +1,6 @@
 """The chance that all owners together show fewer than ell values of a class, against exact enumeration."""
 
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -47,6 +48,14 @@ def test_never_below_the_exact_chance_and_near_it(ell, owners, n_records):
         assert found.failures_upper[0] <= 1.05 * fewer + 0.02
         assert found.witnesses.counts.tolist() == [4]
         assert sorted(found.witnesses.values.tolist()) == [0, 1, 2, 3]
+
+
+def test_the_smallest_chances_are_not_lost():
+    """Both of two values must be left: one of them is missing from one of two releases of 200 records."""
+    cells, n_records = np.array([[0.625, 0.25]]), 200
+    missing = [2 * (1 - Fraction(cell)) ** n_records for cell in cells[0]]
+    found = class_failures_upper(cells, 2, n_records, 2, checked_by="ledger").failures_upper[0]
+    assert 0.99 * float(max(missing)) <= found < 1e-15
 
 
 def test_failures_count_once_for_all_owners_together():

@@ -9,7 +9,8 @@ from elldelta.core.distribution import sparse_rows
 from elldelta.errors import DataError, FileError, InputError, InternalError, SchemaError
 from elldelta.model import counting
 from elldelta.model.counts import Accounting, Counts, merge_counts
-from elldelta.model.model import Model, merge_models, read_model, write_model
+from elldelta.model.merging import merge_models
+from elldelta.model.model import Model, read_model, write_model
 from elldelta.schema.domains import NULL, UNKNOWN
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 

@@ -25,7 +25,8 @@ from elldelta.cli.main import execute
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.model import noise
 from elldelta.model.counts import Accounting, Counts
-from elldelta.model.model import Model, merge_models, read_model, reordered, write_model
+from elldelta.model.merging import merge_models
+from elldelta.model.model import Model, read_model, reordered, write_model
 from elldelta.model.noise import Protection
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 

@@ -217,6 +217,30 @@ def test_a_folder_without_a_head_or_a_part_is_refused(split, tmp_path):
         read_past(split.folder)
 
 
+def test_all_regions_added_up_are_the_model_that_was_split(whole, split):
+    merged = merge_models([split.folder])
+    assert merged == whole
+    assert merged.accounting.n_suppressed > 0, "no part knows what was left out of all"
+    assert merge_models([split, whole]) == merge_models([whole, whole])
+    noisy = ed.estimate(table().dropna(), SCHEMA, unknown="quarantine", epsilon=0.5, domains_are_public=True)
+    assert merge_models([split_model(noisy, "state", split.folder.with_name("noisy"))]) == noisy
+
+
+@pytest.mark.parametrize("values", [["flu"], ["flu", "cold"]], ids=["repeated", "further"])
+def test_no_way_through_regions_forgets_that_persons_were_counted(values, tmp_path):
+    records = pd.DataFrame({"who": np.arange(400) // 2, "state": np.repeat(["A", "C"], 200), "age": 30})
+    records["disease"] = np.resize([*values, *values][:2], 400)
+    schema = replace(SCHEMA, quasi_identifiers=SCHEMA.quasi_identifiers[:2])
+    whole = ed.estimate(records, schema, person="who")
+    split = split_model(whole, "state", tmp_path / "split")
+    files = [split.folder / region.file_name for region in split.regions]
+    by_hand = merge_models(files)
+    for model in (whole, split, merge_models([split]), by_hand, *map(ed.read_model, files)):
+        assert model.counts_persons
+        assert bool(model.accounting.n_further) == (len(values) > 1)
+    assert whole.value_totals.tolist() == by_hand.value_totals.tolist()
+
+
 def test_models_by_region_are_told_in_words(split):
     assert split.facts()["regions"] == "4, by state"
     with pytest.raises(FileError, match="not a model in one file"):

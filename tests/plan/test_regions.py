@@ -11,13 +11,15 @@ from tests.oracles import regions as oracle
 
 import elldelta as ed
 from elldelta.core.box_tree import CutTree
-from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.generalize.bounds import SharpBound, evaluate
+from elldelta.core.ladder import STEP
+from elldelta.core.partition import Partition
 from elldelta.engines.workers import Workers
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.model import read_past, split_model, with_hierarchies
 from elldelta.plan.consistency import check_numbers
 from elldelta.plan.plan import Plan
-from elldelta.plan.planner import make_plan
+from elldelta.plan.planner import Planner, make_plan
 from elldelta.plan.wish import Wish
 from elldelta.schema.hierarchy import HierarchyRows
 from elldelta.schema.schema import Categories, Column, Integers, Schema
@@ -348,3 +350,17 @@ def test_a_part_that_was_exchanged_is_noticed(model, tmp_path):
         ed.plan(read_past(parts.folder), **ASKED)
     with pytest.raises(FileError, match="has been changed"):
         ed.plan(parts.folder, **ASKED, processes=2)
+
+
+def test_all_of_what_may_fail_is_shared_out(tmp_path):
+    """1,001 past records are told as 1,010: shares of them would leave a part of delta to nobody."""
+    whole = ed.estimate(table(2, 1001), SCHEMA)
+    regional = split_model(whole, "state", tmp_path / "model")
+    wish = Wish(ell=5, releases=2, records=20, delta=0.2)
+    planner = Planner(whole, wish)
+    one = planner.distribution.generalized(Partition.single(whole.n_combinations))
+    [least] = evaluate((SharpBound(5, 20, 2, checked_by="owner", fewest_past=STEP),), one)
+    for model in (whole, regional):
+        assert make_plan(model, replace(wish, delta=1.001 * least.reached / 2)).n_classes == 1
+        with pytest.raises(RefusedError):
+            make_plan(model, replace(wish, delta=0.999 * least.reached / 2))

@@ -84,6 +84,7 @@ def run() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+    _stop_alarm()  # an interpreter that ends takes our handlers away, and then it would be killed
     sys.exit(code)
 
 
@@ -106,7 +107,14 @@ def _interrupt(_number: int, frame: FrameType | None) -> None:
     if hasattr(signal, "SIGALRM") and _is_importing(frame):
         signal.setitimer(signal.ITIMER_REAL, IMPORT_SECONDS)
         return
+    _stop_alarm()  # nothing may interrupt the cleaning up
     raise KeyboardInterrupt
+
+
+def _stop_alarm() -> None:
+    """Forgets that it was to be looked again."""
+    if hasattr(signal, "SIGALRM"):
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -30,6 +30,9 @@ _MOST_ENDS = 1 << 26
 _FEW_COMBINATIONS = 1 << 22
 """Up to this many combinations the leaf of every one is written down: 32 MB."""
 
+_MOST_DIMENSIONS = 64
+"""Of an array; more attributes than these are looked up in the tree."""
+
 _AT_ONCE = 1 << 15
 """Combinations that are looked up together: what is known of them fits into a processor's cache."""
 
@@ -248,7 +251,7 @@ class BoxTree:
 
         Quicker than any search.
         """
-        if prod(self.sizes) > _FEW_COMBINATIONS:
+        if prod(self.sizes) > _FEW_COMBINATIONS or len(self.sizes) > _MOST_DIMENSIONS:
             return None
         cells = np.empty(self.sizes, dtype=np.intp)
         lows, highs = self.lows[self.leaves], self.highs[self.leaves] + 1

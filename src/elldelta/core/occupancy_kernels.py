@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.kernels import add_row, compiled, inner, one_more
+from elldelta.core.kernels import add_row, compiled, inner
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -300,9 +300,11 @@ def ledger_failure(
         n_possible += 1
         if rate <= 0.0:
             continue
-        shown = (-expm1(-rate * p)) ** releases
-        one_more(chances, ell - 1, shown)
-        chances[0] *= 1.0 - shown
+        missed = exp(-rate * p)  # by one release; then by some release, without losing what is small
+        missed = -expm1(releases * log1p(-missed)) if missed < 1.0 else 1.0
+        for n in range(ell - 1, 0, -1):
+            chances[n] = missed * chances[n] + (1.0 - missed) * chances[n - 1]
+        chances[0] *= missed
     bound = 0.0
     for n in range(ell):
         bound += chances[n]

@@ -112,7 +112,7 @@ def table_head(path: Path) -> tuple[Any, int | None]:
             return _checked_schema(pa.ipc.open_file(file)), None
     except PermissionError as denied:
         problem = unreadable(path, "file", denied)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         found, remedy = _DAMAGED[kind]
         problem = FileError(f"{path} is not a whole {kind.capitalize()} file.", found=found, remedy=remedy)
     raise problem

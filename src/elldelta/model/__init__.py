@@ -1,16 +1,16 @@
 """Models: counts of past records, which estimate P(Q, S).
 
 Counting in an engine (`counting`; `persons` where people have several records), the counts themselves with
-the account of every record (`counts`), the model with its file (`model`), and models in a folder of regions
-(`regions`).
+the account of every record (`counts`), the model with its file (`model`), models in a folder of regions
+(`regions`), and adding models up (`merging`).
 """
 
 from elldelta.model.counting import CountedTable, Encoding, ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
+from elldelta.model.merging import merge_models
 from elldelta.model.model import (
     Model,
     estimate,
-    merge_models,
     model_from_bytes,
     read_model,
     reordered,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.engines import Engine, Progress, running
-from elldelta.errors import FileError, ParameterError, RefusedError, SchemaError
+from elldelta.errors import FileError, SchemaError
 from elldelta.files import (
     MALFORMED,
     AtomicFiles,
@@ -31,8 +30,8 @@ from elldelta.files import (
     unreadable,
 )
 from elldelta.model.counting import ShowValues, UnknownPolicy, count
-from elldelta.model.counts import Accounting, Counts, merge_counts
-from elldelta.model.noise import Protection, check_protection, protected, scaled, with_fewer_rows
+from elldelta.model.counts import Accounting, Counts
+from elldelta.model.noise import Protection, check_protection, protected, with_fewer_rows
 from elldelta.model.past import Past, Places, added_up
 from elldelta.model.persons import count_persons
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
@@ -41,7 +40,7 @@ from elldelta.schema.schema import Categories, Column, Schema
 from elldelta.schema.schema_file import read_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -111,6 +110,10 @@ class Model(Past):
     def models(self) -> Iterator[Model]:
         """All counts at once: this model itself."""
         yield self
+
+    def whole(self) -> Model:
+        """All counts in one memory: this model itself."""
+        return self
 
     @cached_property
     def digest(self) -> str:
@@ -184,31 +187,6 @@ def estimate(
         most_rows=1 if person is None else rows_per_person,
     )
     return Model(noisy, (protection,))
-
-
-def merge_models(models: Iterable[Model | str | os.PathLike[str]]) -> Model:
-    """Adds up models, or files of models, with the same schema: two years, two regions."""
-    if isinstance(models, Model | str | os.PathLike):
-        raise ParameterError(
-            "Merging takes a list of models.",
-            found="It is a single one.",
-            remedy="Give [first, second, ...].",
-        )
-    given = [loaded(model, Model, read_model) for model in models]
-    noisy = [model for model in given if model.noise]
-    if not noisy:
-        return Model(merge_counts(model.counts for model in given))
-    if len(noisy) < len(given):
-        raise RefusedError(
-            "Models with noise and exact ones are not merged.",
-            found=f"{len(noisy)} of {len(given)} protect their past records.",
-            remedy="Estimate all of them with epsilon: what is merged protects nobody better than its parts.",
-        )
-    finest = max(Fraction(model.counts.n_records, model.n_records) for model in noisy)
-    return Model(
-        merge_counts(scaled(model.counts, finest * model.n_records) for model in noisy),
-        tuple(protection for model in noisy for protection in model.noise),
-    )
 
 
 def reordered(model: Model, schema: Schema) -> Model:
@@ -308,7 +286,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
         raise FileError(
             f"{path} is a folder, and not a model in one file.",
             found="Models by region are shown and planned, and nothing else.",
-            remedy=f"Add its regions up: elldelta model merge {path / '*.parquet'} -o model.parquet",
+            remedy=f"Add its regions up: elldelta model merge {path} -o model.parquet",
         )
     if not path.is_file():
         if path.exists():

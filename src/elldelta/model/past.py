@@ -81,6 +81,10 @@ class Past(Displayed):
     def models(self) -> Iterator[Model]:
         """The counts, in parts that fit into memory, one after the other."""
 
+    @abstractmethod
+    def whole(self) -> Model:
+        """All counts in one memory."""
+
     @property
     def n_records(self) -> int:
         """The number of records the model was estimated from; with noise, if there is any."""

@@ -8,7 +8,7 @@ together, with the digest of every part.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ from elldelta.files import (
     whole_numbers_of,
 )
 from elldelta.model.counting import Cells, ShowValues, UnknownPolicy, count_into
-from elldelta.model.counts import Accounting, Counts
+from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.model.model import Model, read_model, write_model
 from elldelta.model.noise import Protection
 from elldelta.model.past import Past, Places, added_up
@@ -178,6 +178,11 @@ class RegionalModel(Past):
         """The model of every region, one after the other."""
         return map(self.model_of, range(len(self.regions)))
 
+    def whole(self) -> Model:
+        """All counts in one memory: what was split, or what would have been estimated in one file."""
+        counts = merge_counts(model.counts for model in self.models())
+        return Model(replace(counts, accounting=self.accounting), self.noise)
+
     def model_of(self, number: int) -> Model:
         """The model of one region, read from its file; what it says must be what the head says."""
         region = self.regions[number]
@@ -315,8 +320,13 @@ def split_model(
     counts, place = whole.counts, _place_of(whole.schema, by)
     regions = counts.positions[:, place][counts.rows]
     cells = counts.ranks[counts.rows], counts.values, counts.n
-    parts = (_counts_of(whole.schema, part) for _, part in _by_region(regions, cells))
-    return write_regions(folder, whole.schema, by, parts, whole.accounting, whole.noise)
+    account = whole.accounting
+    repeated, further = (min(1, n) for n in (account.n_repeated, account.n_further))
+    parts = (
+        _counts_of(whole.schema, part, repeated=repeated, further=further)
+        for _, part in _by_region(regions, cells)
+    )
+    return write_regions(folder, whole.schema, by, parts, account, whole.noise)
 
 
 def estimate_by_region(
@@ -407,10 +417,18 @@ def _by_region(regions: NDArray[np.int64], cells: Cells) -> Iterator[tuple[int, 
         yield int(regions[rows[0]]), (ranks, values, n)
 
 
-def _counts_of(schema: Schema, cells: Cells) -> Counts:
-    """The counts of one region: all its records were read for it and counted."""
+def _counts_of(schema: Schema, cells: Cells, *, repeated: int = 0, further: int = 0) -> Counts:
+    """The counts of one region: all its records were read for it and counted.
+
+    Args:
+        schema: What the numbers mean.
+        cells: The counts.
+        repeated: 1 if people have several records: a region by itself must know it, and nobody knows where.
+        further: 1 if people have several values.
+    """
     n_records = int(cells[2].sum()) // len(schema.sensitives)
-    return Counts.from_cells(schema, *cells, Accounting(n_records, n_records))
+    account = Accounting(n_records + repeated, n_records, n_repeated=repeated, n_further=further)
+    return Counts.from_cells(schema, *cells, account)
 
 
 def _place_of(schema: Schema, by: str) -> int:

@@ -114,7 +114,8 @@ def separated(model: RegionalModel, drawing: Drawing) -> list[Cut | Area]:
     def passes(start: int, stop: int) -> bool:
         row = frozen(sums[stop : stop + 1] - sums[start : start + 1])
         one = JointDistribution(row, whole.total, slices=whole.slices)
-        return drawing.for_share(float(one.quasi_identifier_marginal[0])).keeps(one)
+        n_records = int(row.sum()) // len(whole.slices)
+        return drawing.for_share(n_records / model.accounting.n_counted).keeps(one)
 
     tree = model.schema.quasi_identifiers[model.place].cut_tree
     positions = np.array([region.position for region in model.regions], dtype=np.int64)
@@ -133,5 +134,5 @@ class _DrawArea:
     def __call__(self, number: int, progress: Progress | None = None) -> Drawn:
         models = [self.model.model_of(region) for region in range(*self.areas[number])]
         counts = models[0].counts if len(models) == 1 else merge_counts(model.counts for model in models)
-        share = counts.n_records / self.drawing.total
+        share = counts.n_records / self.model.accounting.n_counted
         return self.drawing.for_share(share).draw(Model(counts), progress)

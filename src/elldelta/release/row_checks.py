@@ -16,11 +16,12 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from elldelta.engines import format_of, to_arrow
-from elldelta.engines.cells import as_text
+from elldelta.engines.cells import UnreadableTypeError, as_text
+from elldelta.errors import FileError
 from elldelta.release.rows import ReleaseRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -84,10 +85,28 @@ def is_as_made(table: Table, rows: ReleaseRows, progress: Progress | None = None
         return _same_bytes(path, rows, progress)
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
-        if file.metadata.metadata:  # ours has no texts of its own, whatever version writes it
-            return False
-        return _same_rows(file.iter_batches(batch_size=_ROWS_AT_ONCE), rows, progress)
+    if pq.read_metadata(path).metadata:  # ours has no texts of its own, whatever version writes it
+        return False
+    try:
+        return _same_rows(_batches(path), rows, progress)
+    except UnreadableTypeError:  # texts to the engine that has counted them, and something else here
+        return False
+
+
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, some at a time. What the engine has read, this library may refuse."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=_ROWS_AT_ONCE)
+    except (pa.ArrowException, OSError):
+        raise FileError(
+            f"{path} is not a whole Parquet file.",
+            found="Not all of its rows can be read.",
+            remedy="Fetch it again from whoever published it.",
+        ) from None
 
 
 def is_by_this_library(path: Path) -> bool:

@@ -60,12 +60,14 @@ def _show(
 
 @command("merge", example="model merge year1.parquet year2.parquet -o both.parquet", home=_FAMILY)
 def _merge(
-    models: Annotated[list[Path], typer.Argument(help="Models with the same schema.")],
+    models: Annotated[
+        list[Path], typer.Argument(help="Models with the same schema; of a folder all its regions.")
+    ],
     target: options.Output,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Add up models with the same schema: two years, two regions."""
+    """Add up models with the same schema: two years, two countries, or the regions of a folder."""
     from elldelta.model import merge_models, write_model
 
     merged = merge_models(models)
