@@ -47,6 +47,8 @@ def test_from_records_to_a_plan(tmp_path, run, past):
     assert made["classes"] >= second["regions"]
     assert (tmp_path / "plan.png").stat().st_size > 1000
     run("frontier", split, "--ell", "3", "--releases", "2", "--records", "2500")
+    run("model", "merge", split, "-o", tmp_path / "again.parquet")
+    assert (tmp_path / "again.parquet").read_bytes() == whole.read_bytes()
 
 
 def test_what_is_refused(tmp_path, run, past):
@@ -62,5 +64,5 @@ def test_what_is_refused(tmp_path, run, past):
     wish = ("plan", tmp_path / "model", *WISH, "-o", tmp_path / "plan.json")
     assert "1 or more" in run(*wish, "--processes", "0", code=2).err
     assert "not on both" in run(*wish, "--processes", "2", "--engine", "duckdb", code=2).err
-    assert "cannot run jobs" in run(*wish, "--engine", "duckdb", code=2).err
+    assert "or on the workers of Spark" in run(*wish, "--engine", "duckdb", code=2).err
     assert not (tmp_path / "plan.json").exists()

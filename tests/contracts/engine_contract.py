@@ -708,7 +708,7 @@ class EngineContract(Placement):
 
     def test_jobs_run_on_its_workers_or_are_refused(self, engine):
         if "jobs" not in engine.capabilities:
-            with pytest.raises(ParameterError, match=f"The engine {engine.name} cannot run jobs"):
+            with pytest.raises(ParameterError, match=f"The engine {engine.name} cannot plan regions"):
                 engine.run_each(math.sqrt, 3)
             return
         assert list(engine.run_each(math.sqrt, 5)) == [math.sqrt(number) for number in range(5)]

@@ -13,6 +13,7 @@ from elldelta.files import as_bytes, seal
 from elldelta.model import (
     estimate_by_region,
     merge_models,
+    model_from_bytes,
     read_past,
     read_regions,
     split_model,
@@ -115,16 +116,16 @@ def test_what_cannot_be_split_is_refused_before_anything_is_written(whole, split
 def test_nothing_is_left_of_a_folder_that_is_not_whole(whole, tmp_path, monkeypatch):
     written = []
 
-    def fail(model, path):
+    def fail(model, path, **how):
         written.append(path)
         if len(written) == 3:
             raise KeyboardInterrupt
-        write_model(model, path)
+        write_model(model, path, **how)
 
     monkeypatch.setattr("elldelta.model.regions.write_model", fail)
     with pytest.raises(KeyboardInterrupt):
         split_model(whole, "state", tmp_path / "new")
-    monkeypatch.setattr("elldelta.model.regions.write_model", lambda model, path: path.read_bytes())
+    monkeypatch.setattr("elldelta.model.regions.write_model", lambda model, path, **_: path.read_bytes())
     with pytest.raises(FileError):
         estimate_by_region(table(), SCHEMA, "state", tmp_path / "new", unknown="quarantine")
     assert list(tmp_path.iterdir()) == []
@@ -209,11 +210,15 @@ def test_a_part_that_is_not_what_the_head_says_is_refused(split, change):
 
 
 def test_a_folder_without_a_head_or_a_part_is_refused(split, tmp_path):
-    (split.folder / split.regions[1].file_name).unlink()
-    with pytest.raises(FileError, match="There is no model"):
+    part = split.folder / split.regions[1].file_name
+    part.write_bytes(part.read_bytes()[:-100])
+    with pytest.raises(FileError, match="Copy the whole folder again"):
         list(read_past(split.folder).models())
+    part.unlink()
+    with pytest.raises(FileError, match=f"Missing: 1 of 4 regions, such as {part.name}"):
+        read_past(split.folder)
     (split.folder / HEAD).unlink()
-    with pytest.raises(FileError, match="There is no model"):
+    with pytest.raises(FileError, match=f"There is no {HEAD} in it"):
         read_past(split.folder)
 
 
@@ -226,6 +231,17 @@ def test_all_regions_added_up_are_the_model_that_was_split(whole, split):
     assert merge_models([split_model(noisy, "state", split.folder.with_name("noisy"))]) == noisy
 
 
+def test_one_region_is_no_model(split, tmp_path):
+    """It does not say what was left out, whether persons were counted, and what noise is about."""
+    files = [split.folder / region.file_name for region in split.regions]
+    contents = [path.read_bytes() for path in files]
+    for reads, found in ((ed.read_model, files[0]), (model_from_bytes, contents[0]), (merge_models, files)):
+        with pytest.raises(FileError, match="one region of a model by region"):
+            reads(found)
+    with pytest.raises(FileError, match="one region of a model by region"):
+        ed.plan(files[0], ell=2, releases=1, records=100)
+
+
 @pytest.mark.parametrize("values", [["flu"], ["flu", "cold"]], ids=["repeated", "further"])
 def test_no_way_through_regions_forgets_that_persons_were_counted(values, tmp_path):
     records = pd.DataFrame({"who": np.arange(400) // 2, "state": np.repeat(["A", "C"], 200), "age": 30})
@@ -233,12 +249,19 @@ def test_no_way_through_regions_forgets_that_persons_were_counted(values, tmp_pa
     schema = replace(SCHEMA, quasi_identifiers=SCHEMA.quasi_identifiers[:2])
     whole = ed.estimate(records, schema, person="who")
     split = split_model(whole, "state", tmp_path / "split")
-    files = [split.folder / region.file_name for region in split.regions]
-    by_hand = merge_models(files)
-    for model in (whole, split, merge_models([split]), by_hand, *map(ed.read_model, files)):
+    for model in (whole, split, merge_models([split])):
         assert model.counts_persons
         assert bool(model.accounting.n_further) == (len(values) > 1)
-    assert whole.value_totals.tolist() == by_hand.value_totals.tolist()
+
+
+def test_a_folder_is_not_named_like_a_file(whole, tmp_path):
+    for makes in (
+        lambda: split_model(whole, "state", tmp_path / "model.parquet"),
+        lambda: estimate_by_region(table(), SCHEMA, "state", tmp_path / "model.parquet"),
+    ):
+        with pytest.raises(ParameterError, match="is a folder"):
+            makes()
+    assert not list(tmp_path.iterdir())
 
 
 def test_models_by_region_are_told_in_words(split):

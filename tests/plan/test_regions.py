@@ -287,7 +287,7 @@ def test_what_needs_the_whole_is_refused(model, regional, plan):
         ed.plan(model, **ASKED, processes=2)
     with pytest.raises(RefusedError, match="No classes keep"):
         ed.plan(regional, **{**ASKED, "records": 10})
-    with ed.connect() as duckdb, pytest.raises(ParameterError, match="cannot run jobs"):
+    with ed.connect() as duckdb, pytest.raises(ParameterError, match="cannot plan regions"):
         ed.plan(regional, **ASKED, engine=duckdb)
     with ed.connect() as duckdb, pytest.raises(ParameterError, match="not on both"):
         ed.plan(regional, **ASKED, engine=duckdb, processes=2)

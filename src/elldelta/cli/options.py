@@ -333,13 +333,15 @@ class WorkerOptions:
     @contextmanager
     def started(self) -> Iterator[Workers]:
         """The workers, for as long as they are needed."""
-        from elldelta.engines.workers import Workers
+        from elldelta.engines.workers import Workers, processes_and_engine
 
-        if self.engine == "postgres":
+        if self.engine is not None and self.processes > 1:
+            raise processes_and_engine(self.processes, self.engine)
+        if self.engine in ("duckdb", "postgres"):
             raise ParameterError(
-                "The engine postgres cannot plan regions.",
-                found="It counts and verifies where the records are.",
-                remedy="Use Spark, or processes of this machine.",
+                "Regions are planned on this machine, or on the workers of Spark.",
+                found=f"The engine is {self.engine}, which counts records.",
+                remedy="Leave the engine out, or name Spark.",
                 parameter="engine",
             )
         with nullcontext(None) if self.engine is None else started(self.engine) as engine:

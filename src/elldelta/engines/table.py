@@ -209,7 +209,7 @@ class Engine(Protocol):
 
     def run_each(self, job: Job, n_jobs: int, progress: Progress | None = None) -> Iterable[Any]:
         """The results of jobs 0, 1, 2, ... on its workers, in their order."""
-        require(self, "jobs", "run jobs")
+        require(self, "jobs", "plan regions")
         raise NotImplementedError
 
     def close(self) -> None:

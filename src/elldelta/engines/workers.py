@@ -5,9 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
+import threading
+import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from elldelta.core.checks import check_whole
@@ -16,6 +21,7 @@ from elldelta.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from multiprocessing.process import BaseProcess
 
     from elldelta.engines.table import Engine, Progress
 
@@ -42,12 +48,7 @@ class Workers:
     def __post_init__(self) -> None:
         check_whole("the number of processes", self.processes, 1, parameter="processes")
         if self.engine is not None and self.processes > 1:
-            raise ParameterError(
-                "Regions are planned on processes or on an engine, not on both.",
-                found=f"{self.processes} processes and the engine {self.engine.name} are asked for.",
-                remedy="Give one of the two.",
-                parameter=("processes", "engine"),
-            )
+            raise processes_and_engine(self.processes, self.engine.name)
 
     def run(self, job: Job, n_jobs: int, progress: Progress | None = None) -> Iterator[Any]:
         """The results of jobs 0, 1, 2, ... in their order."""
@@ -63,18 +64,53 @@ class Workers:
 HERE = Workers()
 
 
+def processes_and_engine(processes: int, engine: str) -> ParameterError:
+    """The refusal of both; an engine need not be started to find out."""
+    return ParameterError(
+        "Regions are planned on processes or on an engine, not on both.",
+        found=f"{processes} processes and the engine {engine} are asked for.",
+        remedy="Give one of the two.",
+        parameter=("processes", "engine"),
+    )
+
+
 def single_threaded() -> None:
     """Keeps compiled code that is loaded from now on to one thread, because others work beside it."""
     os.environ["NUMBA_NUM_THREADS"] = "1"
+
+
+def exit_with_parent(parent: int) -> None:
+    """Ends this process when the one that started it is gone, however and however early that came about."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Process(SpawnProcess):
+    """A process that loads this package, and not the script that plans: that would run once more in it."""
+
+    @staticmethod
+    def _Popen(process: BaseProcess) -> Any:  # noqa: ANN401, N802 (as the library has it)
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return SpawnProcess._Popen(process)
+        finally:
+            sys.modules["__main__"] = script
+
+
+class _Context(SpawnContext):
+    Process = _Process
 
 
 _job: Callable[[int], Any]
 """What a worker process does."""
 
 
-def _begin(job: Job) -> None:
+def _begin(job: Job, parent: int) -> None:
     global _job  # noqa: PLW0603 (the process is for this job alone)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one hears it, and ends us
+    threading.Thread(target=exit_with_parent, args=(parent,), daemon=True).start()
     single_threaded()
     _job = job
 
@@ -84,9 +120,8 @@ def _do(number: int) -> Any:  # noqa: ANN401
 
 
 def _on_processes(job: Job, n_jobs: int, n_processes: int, progress: Progress | None) -> Iterator[Any]:
-    context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(n_processes, context, _begin, (job,)) as pool:
+    with ProcessPoolExecutor(n_processes, _Context(), _begin, (job, os.getpid())) as pool:
         try:
             pending = [pool.submit(_do, number) for number in range(n_jobs)]
             for number, future in enumerate(pending):

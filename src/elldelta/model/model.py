@@ -255,8 +255,10 @@ def _moved_values(old: Schema, new: Schema, values: NDArray[Any]) -> NDArray[Any
     return moved
 
 
-def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Writes a model as one Parquet file, whole or not at all."""
+def write_model(
+    model: Model, path: str | os.PathLike[str], *, overwrite: bool = False, is_region: bool = False
+) -> None:
+    """Writes a model, or one region of a model by region, as one Parquet file, whole or not at all."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -268,6 +270,7 @@ def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool =
         "schema_digest": model.schema.digest,
         "accounting": model.accounting.to_dict(),
         "digest": model.digest,
+        **({"region": True} if is_region else {}),
     }
     names = ("rank", "value", "n")
     columns = (counts.ranks[counts.rows], counts.values, counts.n)
@@ -279,8 +282,14 @@ def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool =
         pq.write_table(table, files.stage(path, private=True), compression="zstd")
 
 
-def read_model(path: str | os.PathLike[str]) -> Model:
-    """Reads a model; refuses other files, other versions, and content that does not match its digest."""
+def read_model(path: str | os.PathLike[str], *, is_region: bool = False) -> Model:
+    """Reads a model; refuses other files, other versions, and content that does not match its digest.
+
+    Args:
+        path: The file.
+        is_region: Whether it is one region of a model by region. By itself that is no model: what was left
+            out, whether persons were counted, and how noise protects is about all regions together.
+    """
     path = Path(path)
     if path.is_dir():
         raise FileError(
@@ -293,7 +302,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
             raise _not_a_model(path, "It is a device.")
         raise unreadable(path, "model", FileNotFoundError())
     try:
-        return _read(lambda: path, path)
+        return _read(lambda: path, path, is_region=is_region)
     except PermissionError as problem:
         raise unreadable(path, "model", problem) from None
 
@@ -305,7 +314,7 @@ def model_from_bytes(content: bytes) -> Model:
     return _read(lambda: pa.BufferReader(content), "that was sent")
 
 
-def _read(opened: Callable[[], Any], name: Path | str) -> Model:
+def _read(opened: Callable[[], Any], name: Path | str, *, is_region: bool = False) -> Model:
     """Reads a model from what can be opened again and again."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -317,6 +326,12 @@ def _read(opened: Callable[[], Any], name: Path | str) -> Model:
     except (pa.ArrowException, OSError):
         raise _not_a_model(name, "It is not a whole, readable Parquet file.") from None
     head = _head(name, metadata)
+    if head.get("region") and not is_region:
+        raise FileError(
+            f"{name if isinstance(name, Path) else f'The file {name}'} is one region of a model by region.",
+            found="What was left out and who was counted stands in the head of its folder.",
+            remedy="Give the folder, with all regions.",
+        )
     try:
         schema = Schema.from_dict(head["schema"])
         # Column by column: the whole table beside its arrays would take twice the memory.

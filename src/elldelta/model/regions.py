@@ -18,7 +18,7 @@ import numpy as np
 from elldelta.core.distribution import JointDistribution, frozen
 from elldelta.engines import Engine, Progress, running
 from elldelta.engines.task import private_folder
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import (
     MALFORMED,
     AtomicFiles,
@@ -58,6 +58,9 @@ KIND = "model by region"
 
 HEAD = "regions.json"
 """The name of the head file in the folder."""
+
+_AGAIN = "Copy the whole folder again, or estimate it again."
+"""What to do if a region is missing or damaged."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,10 @@ class RegionalModel(Past):
         """The model of one region, read from its file; what it says must be what the head says."""
         region = self.regions[number]
         path = self.folder / region.file_name
-        model = read_model(path)
+        try:
+            model = read_model(path, is_region=True)
+        except FileError as problem:
+            raise FileError(problem.problem, found=problem.found, remedy=_AGAIN) from None
         if (
             model.digest != region.digest
             or model.schema.digest != self.schema.digest
@@ -227,6 +233,12 @@ def read_regions(folder: str | os.PathLike[str]) -> RegionalModel:
     """Reads the head of a model by region; its parts are read, and checked, when they are needed."""
     folder = Path(folder)
     path = folder / HEAD
+    if not path.exists():
+        raise FileError(
+            f"The folder {folder} is no model by region.",
+            found=f"There is no {HEAD} in it.",
+            remedy="Give a folder that 'elldelta estimate --by' or 'elldelta model split' has written.",
+        )
     document = read_json(path, KIND, columns=True)
     content = unseal(KIND, FORMAT_VERSION, document, f"The model {folder}")
     try:
@@ -248,6 +260,13 @@ def read_regions(folder: str | os.PathLike[str]) -> RegionalModel:
         intact = False
     if not intact:
         raise changed(f"The model {folder}")
+    missing = [each.file_name for each in model.regions if not (folder / each.file_name).exists()]
+    if missing:
+        raise FileError(
+            f"The model {folder} is not whole.",
+            found=f"Missing: {len(missing):,} of {len(model.regions):,} regions, such as {missing[0]}.",
+            remedy=_AGAIN,
+        )
     return model
 
 
@@ -284,7 +303,7 @@ def write_regions(
         for counts in parts:
             model = Model(counts, noise)
             region = Region(int(counts.positions[0, place]), model.digest, counts.n_combinations)
-            write_model(model, staged / region.file_name)
+            write_model(model, staged / region.file_name, is_region=True)
             regions.append(region)
             totals.append(model.value_totals.astype(np.int64))
             columns = zip(spread, model.spread, strict=True)
@@ -315,18 +334,13 @@ def split_model(
         by: The quasi-identifier whose values are the regions.
         folder: The folder to write; it must not be there.
     """
-    check_writable(folder, overwrite=False, folder=True)
+    _check_new(folder)
     whole = loaded(model, Model, read_model)
     counts, place = whole.counts, _place_of(whole.schema, by)
     regions = counts.positions[:, place][counts.rows]
     cells = counts.ranks[counts.rows], counts.values, counts.n
-    account = whole.accounting
-    repeated, further = (min(1, n) for n in (account.n_repeated, account.n_further))
-    parts = (
-        _counts_of(whole.schema, part, repeated=repeated, further=further)
-        for _, part in _by_region(regions, cells)
-    )
-    return write_regions(folder, whole.schema, by, parts, account, whole.noise)
+    parts = (_counts_of(whole.schema, part) for _, part in _by_region(regions, cells))
+    return write_regions(folder, whole.schema, by, parts, whole.accounting, whole.noise)
 
 
 def estimate_by_region(
@@ -357,7 +371,7 @@ def estimate_by_region(
     """
     described = loaded(schema, Schema, read_schema)
     place = _place_of(described, by)
-    check_writable(folder, overwrite=False, folder=True)
+    _check_new(folder)
     with running(engine) as active, _Spool(described, place, Path(folder).absolute()) as spool:
         table = active.open(source, csv_format)
         accounting = count_into(
@@ -417,18 +431,22 @@ def _by_region(regions: NDArray[np.int64], cells: Cells) -> Iterator[tuple[int, 
         yield int(regions[rows[0]]), (ranks, values, n)
 
 
-def _counts_of(schema: Schema, cells: Cells, *, repeated: int = 0, further: int = 0) -> Counts:
-    """The counts of one region: all its records were read for it and counted.
-
-    Args:
-        schema: What the numbers mean.
-        cells: The counts.
-        repeated: 1 if people have several records: a region by itself must know it, and nobody knows where.
-        further: 1 if people have several values.
-    """
+def _counts_of(schema: Schema, cells: Cells) -> Counts:
+    """The counts of one region: all its records were read for it and counted."""
     n_records = int(cells[2].sum()) // len(schema.sensitives)
-    account = Accounting(n_records + repeated, n_records, n_repeated=repeated, n_further=further)
-    return Counts.from_cells(schema, *cells, account)
+    return Counts.from_cells(schema, *cells, Accounting(n_records, n_records))
+
+
+def _check_new(folder: str | os.PathLike[str]) -> None:
+    """Refuses a folder that is there, and the name of a file."""
+    if Path(folder).suffix == ".parquet":
+        raise ParameterError(
+            "A model by region is a folder.",
+            found=f"{Path(folder).name} is the name of a file.",
+            remedy="Name a folder, without an end.",
+            parameter=("folder", "output"),
+        )
+    check_writable(folder, overwrite=False, folder=True)
 
 
 def _place_of(schema: Schema, by: str) -> int:

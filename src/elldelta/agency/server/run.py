@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from elldelta.agency.server.services.parties import NewToken, create_party, crea
 from elldelta.agency.server.state import Agency, prepare
 from elldelta.agency.server.trail import audited_action
 from elldelta.agency.server.worker import work
+from elldelta.engines.workers import exit_with_parent
 from elldelta.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def application(settings: Settings, parent: int) -> FastAPI:
     """The application of one process that answers requests, and that ends with the one that started it."""
     logs.configure(settings.log_level)
     if settings.workers > 1:
-        threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+        threading.Thread(target=exit_with_parent, args=(parent,), daemon=True).start()
     return create_app(settings)
 
 
@@ -133,7 +133,7 @@ def _demo_worker(settings: Settings) -> Iterator[None]:
 
 def _work_for_demo(settings: Settings, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal
-    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+    threading.Thread(target=exit_with_parent, args=(parent,), daemon=True).start()
     work(settings)
 
 
@@ -168,10 +168,3 @@ def _restored_signals() -> Iterator[None]:
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
-
-
-def _exit_with_parent(parent: int) -> None:
-    """Ends this process when the one that started it is gone, however and however early that came about."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os.kill(os.getpid(), signal.SIGTERM)
