@@ -615,6 +615,24 @@ def test_composing_gives_back_what_the_plan_promises(elldelta, story, tmp_path):
     assert "What must be true" in elldelta("compose", f"{story.plan}:2").out
 
 
+def test_composing_a_certified_plan_says_that_nobody_has_checked_the_releases(elldelta, story, tmp_path):
+    def conditions(*plans):
+        return " ".join(elldelta("compose", *plans, "--json").json["conditions"])
+
+    checked = "at least 3 values of 'disease' are left for whoever is in any 2 linked releases"
+    assert checked in conditions(f"{story.plan}:2")
+    assert checked in conditions(f"{story.plan}:1")
+    for more in ((f"{story.plan}:3",), (f"{story.plan}:1", f"{story.plan}:1")):
+        said = conditions(*more)  # a certificate promises nothing of these
+        assert "Nobody has checked the releases" in said
+        assert "for certain" not in said
+    assert "Linking 2 releases that nobody has checked" in elldelta("compose", f"{story.plan}:2").out
+    unchecked = tmp_path / "unchecked.json"
+    wish = ("--ell", "3", "--releases", "2", "--records", "2500", "--kind", "probabilistic")
+    elldelta("plan", story.model, *wish, "-o", unchecked)
+    assert "certificate" not in conditions(f"{unchecked}:2")
+
+
 # The demonstration
 
 

@@ -27,7 +27,7 @@ class Closing:
         found: What was checked, and found; a refusal stands here.
         lost: The information loss.
         left_out: Records that are left out, and why.
-        do_next: One command that works as it stands.
+        do_next: One command that works as it stands, but for words in capitals.
     """
 
     promised: str
@@ -75,9 +75,8 @@ def of_plan(plan: Plan, made: Mapping[str, Any], path: Path) -> Closing:
         _lost(made["loss"]),
         f"{_capital(left_out_words(made['left_out']))} (of the past records).",
         do_next(
-            f"Send {path.name} to every owner, for 'elldelta release'. What linking leaves",
-            "compose",
-            f"{path}:{plan.releases}",
+            f"Send {path.name} to every owner, who publishes with it",
+            *("release", "TABLE", "--plan", path.name, "-o", "RELEASE"),
         ),
     )
 

@@ -16,6 +16,7 @@ from elldelta.plan.closeness import Closeness
 from elldelta.plan.columns import APART
 from elldelta.plan.common_cells import common_cells
 from elldelta.plan.plan import Plan, read_plan
+from elldelta.plan.words import in_one_sentence
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +34,12 @@ CONDITIONS = (
     "Nobody's quasi-identifiers change between releases, also where a plan allows for it.",
 )
 """What must be true for a composed profile."""
+
+UNCHECKED = (
+    "Nobody has checked the releases: the probabilities count also those that the certificate of their plan "
+    "refuses."
+)
+"""Of certified plans: what the probabilities are about."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,8 @@ def compose(releases: Sequence[tuple[Plan | str | os.PathLike[str], int]]) -> Co
         )
     numbers = [number for _, number in releases]
     conditions: tuple[str, ...] = CONDITIONS
+    if any(plan.is_certified for plan in plans):
+        conditions = (f"{UNCHECKED}{_if_checked(plans, numbers)}", *conditions)
     if any(plan.promises_closeness for plan in plans):
         conditions = (*conditions, Closeness.CONDITION)
     if len(plans[0].columns) > 1:
@@ -134,6 +143,21 @@ def compose(releases: Sequence[tuple[Plan | str | os.PathLike[str], int]]) -> Co
     cells = common_cells(plans[0].schema, [plan.classes for plan in plans])
     columns = tuple(_composed_column(plans, numbers, cells, index) for index in range(len(plans[0].columns)))
     return Composed(sum(numbers), columns, conditions)
+
+
+def _if_checked(plans: Sequence[Plan], numbers: Sequence[int]) -> str:
+    """What a certified plan promises of so many releases that pass; nothing of several plans, or of more."""
+    if len(plans) > 1 or (plans[0].owners is None and numbers[0] > plans[0].releases):
+        return ""
+    [plan] = plans
+    near = (None if column.closeness is None else column.closeness.limit for column in plan.columns)
+    promised = in_one_sentence(
+        zip(map(repr, plan.schema.sensitive_names), plan.ells, near, strict=True),
+        releases=plan.releases,
+        failure_upper=None,
+        by_ledger=plan.owners is not None,
+    )
+    return f" Of those that pass it: {promised[0].lower()}{promised[1:]}"
 
 
 def _composed_column(

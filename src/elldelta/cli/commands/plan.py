@@ -99,7 +99,7 @@ def _compose(
     ],
     json: options.Json = False,
 ) -> None:
-    """What linking releases of one or several plans leaves: for every ell, how likely it fails.
+    """What linking unchecked releases of one or several plans leaves: for every ell, how likely it fails.
 
     Where plans promise closeness, also how far all releases together can lead from what each of them says.
     """
@@ -114,7 +114,7 @@ def _compose(
         return
     for column in composed.columns:
         output.print_table(
-            f"Linking {counted(composed.releases, 'release')}, {column.column}",
+            f"Linking {counted(composed.releases, 'release')} that nobody has checked, {column.column}",
             ("ell", "fewer than ell values left for somebody, probability at most"),
             [
                 (str(ell), f"{failure:.3g}" if failure < 1.0 else "no promise")
