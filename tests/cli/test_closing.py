@@ -101,6 +101,21 @@ def test_what_was_not_judged_is_told(elldelta, story, tmp_path, monkeypatch):
     assert closing(paste(elldelta, shown).out)["Found:"].startswith("Safe by itself")
 
 
+def test_a_loss_without_a_manifest_is_no_upper_bound(elldelta, story, tmp_path):
+    """Over the range that labels name a release may lose less than over the range that was seen."""
+    described, bare = tmp_path / "described.csv", tmp_path / "bare.csv"
+    elldelta("release", story.owner_a, "--plan", story.plan, "-o", described)
+    elldelta("release", story.owner_b, "--plan", story.plan, "-o", bare)
+    assert closing(elldelta("audit", described, bare).out)["Lost:"].startswith("At most ")
+    (tmp_path / "bare.csv.manifest.json").unlink()
+    mixed = closing(elldelta("audit", described, bare).out)["Lost:"]
+    assert mixed.startswith("Highest measured: ")
+    assert "; over the range that labels name where there is no manifest" in mixed
+    columns = ("--columns", story.schema)
+    alone = closing(elldelta("audit", bare, *columns, "--ell", "2").out)["Lost:"]
+    assert "; over the domains of the schema, without the records that were left out" in alone
+
+
 def test_the_account_of_records_adds_up(elldelta, story, tmp_path):
     repeated = tmp_path / "repeated.csv"
     lines = write_csv(tmp_path / "owner.csv", make_rows(3000, seed=5)).read_text("utf-8").splitlines()

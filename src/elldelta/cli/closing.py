@@ -192,6 +192,7 @@ def of_evidence(record: Mapping[str, Any], do_next: str, *, is_signed: bool) -> 
     risk, threshold = max(item["risk_highest"] for item in releases), record["about"]["threshold"]
     limit = f" Identification risk: at most {risk_upper(risk)}; the form accepts {threshold:g}."
     state = "Signed." if is_signed else "Not signed." if record["holds"] else "Not signed: it does not hold."
+    named = [{**item, "name": item["release"], "described_by": "manifest"} for item in releases]
     notes = [f" {item['release']}: {ROWS_ONLY}" for item in releases if ROWS_ONLY in item["sentences"]]
     reasons = {"missing": "suppressed", "outside": "quarantined", "unpublished": "left_out"}
     return Closing(
@@ -202,15 +203,11 @@ def of_evidence(record: Mapping[str, Any], do_next: str, *, is_signed: bool) -> 
             by_ledger=record["ledger"] is not None,
         ),
         f"{record['verdict']}{limit if risk <= threshold else ''} {state}{''.join(notes)}",
-        _losses([{**item, "name": item["release"]} for item in releases]),
+        _losses(named),
         _left_out(
             [
-                {
-                    "name": item["release"],
-                    "described_by": "manifest",
-                    "records_left_out": {key: item[f"records_{name}"] for key, name in reasons.items()},
-                }
-                for item in releases
+                {**item, "records_left_out": {key: item[f"records_{name}"] for key, name in reasons.items()}}
+                for item in named
             ]
         ),
         do_next,
@@ -275,10 +272,17 @@ def _lost(loss: float | None) -> str:
 def _losses(releases: Iterable[Mapping[str, Any]]) -> str:
     """The loss of one release, or of the one that loses most."""
     measured = [item for item in releases if item["loss"] is not None]
-    if len(measured) < 2:
-        return _lost(measured[0]["loss"] if measured else None)
+    if not measured:
+        return _lost(None)
     most = max(measured, key=lambda item: item["loss"])
-    return f"At most {_lost(most['loss'])[:-1]}, by {most['name']}."
+    words = _lost(most["loss"])[:-1] + (f", by {most['name']}" if len(measured) > 1 else "")
+    described_by = {item["described_by"] for item in measured}
+    if described_by == {"manifest"}:
+        return f"{'At most ' if len(measured) > 1 else ''}{words}."
+    # Without a manifest the range is another one, and a loss over it may be smaller than over the same range.
+    from elldelta.audit.documents import range_of_loss
+
+    return f"{'Highest measured: ' if len(measured) > 1 else ''}{words}; {range_of_loss(described_by)}."
 
 
 def _left_out(releases: Sequence[Mapping[str, Any]]) -> str:
