@@ -1,6 +1,7 @@
 """One count of classes and one information loss, from the first look to the page that somebody signs."""
 
 import json
+import shlex
 
 import pytest
 
@@ -88,6 +89,18 @@ def test_check_ends_with_a_command_that_fits_the_table(elldelta, story, tmp_path
     shown = elldelta("check", alone, *roles).out
     assert "1 record in the smallest class" in shown
     assert "elldelta schema infer" in shown
+
+
+def test_check_repeats_how_the_table_is_read_in_the_command_that_comes_next(elldelta, tmp_path):
+    table, schema = tmp_path / "a table.csv", tmp_path / "schema.toml"
+    text = "ort,age,disease\n" + "Köln,30,flu\nUlm,31,-\nUlm,30,none\n" * 5
+    table.write_text(text, encoding="latin-1")
+    read = ("--csv", "encoding=latin-1", "--na", "disease=none", "--not-na", "disease=-")
+    shown = elldelta("check", table, "--qi", "ort,age", "--sensitive", "disease", *read).out
+    command = shlex.split(shown.rpartition("elldelta ")[2])
+    command[command.index("schema.toml")] = str(schema)
+    elldelta(*command)
+    assert "Köln" in schema.read_text(encoding="utf-8")
 
 
 def test_every_record_that_a_model_lacks_is_told(elldelta, tmp_path):

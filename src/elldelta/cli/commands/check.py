@@ -59,14 +59,24 @@ def _run(
         return
     _print(found)
     output.print_text(*_summary(found, sensitive))
-    table = " ".join(shlex.quote(str(name)) for name in sources or ["TABLE"])
+    table = [str(name) for name in sources or ["TABLE"]]
+    read = [
+        *_repeated("--csv", tables.csv),
+        *([] if tables.engine == "duckdb" else ["--engine", tables.engine]),
+    ]
     if sources and all(manifest_path(Path(name)).exists() for name in sources):
-        output.print_text(f"Next, to link it with other releases: elldelta audit {table} OTHER")
+        linked = ["elldelta", "audit", *table, "OTHER", *read]
+        output.print_text(f"Next, to link it with other releases: {shlex.join(linked)}")
         return
-    output.print_text(
-        "Next, for a table that may be linked with others: "
-        f"elldelta schema infer {table} --qi {qi} --sensitive {sensitive} -o schema.toml"
-    )
+    read += [*_repeated("--na", missing.na), *_repeated("--not-na", missing.not_na)]
+    columns = ["--qi", qi, "--sensitive", sensitive]
+    infer = ["elldelta", "schema", "infer", *table, *columns, *read, "-o", "schema.toml"]
+    output.print_text(f"Next, for a table that may be linked with others: {shlex.join(infer)}")
+
+
+def _repeated(option: str, values: list[str] | None) -> list[str]:
+    """An option as it was given, for a command that needs it, too."""
+    return [word for value in values or () for word in (option, value)]
 
 
 def _summary(found: TableCheck, sensitive: str) -> tuple[str, ...]:
