@@ -268,6 +268,18 @@ def test_what_stands_in_a_file_besides_its_rows_is_refused(model, name, tmp_path
     assert "Maria" not in str(caught.value)
 
 
+def test_a_sensitive_value_that_nobody_knows_is_one_more_difference_from_the_manifest(model, tmp_path):
+    plan, path = ed.plan(model, ell=3, releases=2, records=3000), tmp_path / "release.csv"
+    ed.release(people(3000, 1), plan, to=path)
+    head, row, *rest = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    doctored = row.replace(row.strip().rpartition(",")[2], "Maria")
+    path.write_text("".join([head, doctored, *rest]), encoding="utf-8")
+    with pytest.raises(FileError, match="is not the one its manifest describes") as caught:
+        ed.verify(path, plan)
+    assert "'disease' holds 1 different value that the manifest does not know" in str(caught.value)
+    assert "Maria" not in str(caught.value)
+
+
 def test_a_file_that_another_version_has_written_is_compared_row_by_row(released):
     path, plan = released
     written = pq.read_metadata(path).created_by.encode()

@@ -23,7 +23,6 @@ from elldelta.release.content import (
     content_digest,
     different_rows,
     released_values,
-    unknown_values,
 )
 from elldelta.release.manifest import Manifest, loss_of, manifest_path, read_manifest
 from elldelta.release.row_checks import is_as_made, is_by_this_library, is_sliced, unknown_columns
@@ -160,8 +159,7 @@ def _count(table: Table, name: str, manifest: Manifest, progress: Progress | Non
     """Counts a release by the classes of its manifest, and compares what it shows with it.
 
     Raises:
-        FileError: The content is not what the manifest says: columns or counts.
-        DataError: A sensitive value does not fit the schema.
+        FileError: The content is not what the manifest says: columns, values or counts.
     """
     schema, classes = manifest.schema, manifest.classes
     n_unknown = unknown_columns(table, manifest)
@@ -209,7 +207,8 @@ def _positions(column: Column, coded: Coded, name: str) -> NDArray[np.int64]:
     codes, texts = coded
     position = {text: place for place, text in enumerate(column_texts(column))}
     if not position.keys() >= set(texts):
-        raise unknown_values(column, name, len(set(texts) - position.keys()))
+        strange = counted(len(set(texts) - position.keys()), "different value")
+        raise not_as_described(name, f"{column.name!r} holds {strange} that the manifest does not know.")
     places: NDArray[np.int64] = np.array([position[text] for text in texts], dtype=np.int64)[codes]
     return places
 
