@@ -96,6 +96,22 @@ def test_a_misleading_file_is_refused(capsys, folder):
     code, refused = run_json(capsys, *planning, "--hierarchy", f"age={shifted}")
     assert (code, plan.exists()) == (2, False)
     assert "Rename these groups" in refused["error"]["remedy"]
+    # The table may hold a slip with a name in it, the file for its column may not: its groups are named.
+    code, refused = run_json(
+        capsys, "schema", "infer", past, *roles, "-o", folder / "t.toml", "--hierarchy", f"age={shifted}"
+    )
+    assert code == 2
+    assert "4 groups have a name that means other values: '" in refused["error"]["found"]
+    assert "holds" not in refused["error"]["found"]
+
+
+def test_it_is_said_that_a_hierarchy_groups_the_values(capsys, folder):
+    roles = ("--qi", "branch,age", "--sensitive", "rank", "-o", folder / "s.toml", "--overwrite")
+    grouped = ("--hierarchy", f"branch={folder / 'branch.csv'}")
+    _, shown, _ = run(capsys, "schema", "infer", folder / "past.parquet", *roles, *grouped)
+    assert f"Grouped by the hierarchy {folder / 'branch.csv'}, 3 levels." in shown
+    assert "--hierarchy branch=" not in shown
+    assert "--hierarchy rank=" in shown
 
 
 def test_check_lists_every_problem_with_lines(capsys, folder):

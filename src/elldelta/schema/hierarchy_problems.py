@@ -54,8 +54,9 @@ class Problem:
     def sentence(self, unit: str = "line", *, naming: bool = True) -> str:
         """The problem as a sentence; `naming` says whether values of the column may appear in it."""
         text = self.words
-        if naming and self.names:
-            text += f": {_listed(self.names, _FEW_NAMES, repr)}" + (self.example and f"; {self.example}")
+        if self.names and (naming or self.kind == "ambiguous"):  # whose names stand in the hierarchy itself
+            example = self.example if naming else ""
+            text += f": {_listed(self.names, _FEW_NAMES, repr)}" + (example and f"; {example}")
         if self.lines:
             plural = "s" if len(self.lines) > 1 else ""
             text += f" ({unit}{plural} {_listed(self.lines, _FEW_LINES, str)})"
@@ -92,7 +93,7 @@ def refusal(problem: str, found: Sequence[Problem], unit: str = "row", *, naming
     return SchemaError(
         problem,
         found=" ".join(numbered),
-        remedy="Rename these groups by what they hold."
+        remedy="Rename these groups by what they hold: 20-24 must hold 20 to 24."
         if all(each.kind == "ambiguous" for each in found)
         else "Correct the rows; 'elldelta hierarchy check' lists every problem of a file.",
     )

@@ -130,7 +130,7 @@ def propose(
         column = _column(profile, name, tokens, [note.text for note in found_here], is_sensitive=is_sensitive)
         column = replace(column, changes=name in changes)
         columns.append(_with_hierarchy(column, hierarchies.get(name), is_sensitive=is_sensitive))
-        profiles.append(profile)
+        profiles.append(_grouped_by(profile, hierarchies.get(name)))
         warnings = [*found_here, *warnings] if is_sensitive else [*warnings, *found_here]
         if progress:
             progress((place + 1) / len(names))
@@ -146,6 +146,17 @@ def propose(
     )
     people = repeated_people(table, (*names, *weights))
     return Proposal(schema, tuple(profiles), (*warnings, *remarks, *people))
+
+
+def _grouped_by(profile: Profile, rows: HierarchyRows | None) -> Profile:
+    """The profile of a column, which says that its values are grouped instead of how they could be."""
+    if rows is None:
+        return profile
+    notes = (Note(note.text) if note.parameter == "hierarchies" else note for note in profile.notes)
+    source = f"{rows.source[0].lower()}{rows.source[1:]}"
+    return replace(
+        profile, notes=(*notes, Note(f"Grouped by {source}, {counted(len(rows.rows[0]), 'level')}."))
+    )
 
 
 def _with_hierarchy(column: Column, rows: HierarchyRows | None, *, is_sensitive: bool) -> Column:
