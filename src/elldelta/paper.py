@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_beta, check_delta, check_ell, check_p, check_releases, check_whole
+from elldelta.core.checks import (
+    check_beta,
+    check_delta,
+    check_ell,
+    check_p,
+    check_p_or_beta,
+    check_releases,
+    check_whole,
+)
 from elldelta.core.distribution import RELATIVE_TOLERANCE, JointDistribution, check_marginal
 from elldelta.core.partition import Partition
 from elldelta.core.partition import greedy as greedy_generalize
@@ -187,9 +195,13 @@ def sample_size(
     65606
     """
     if delta is not None and records is not None:
-        raise ParameterError("Give delta or records, not both.", found="Both were given.")
-    if (p is None) == (beta is None):
-        raise ParameterError("Give either p or beta.", found="Both or neither were given.")
+        raise ParameterError(
+            "Give delta or records, not both.",
+            found="Both were given.",
+            remedy="Leave out the one that is to be computed.",
+            parameter=("delta", "records"),
+        )
+    check_p_or_beta(p, beta)
     mechanism = (
         Mechanism.create(marginal, n_quasi_identifiers, ell, p, eta)
         if p is not None
@@ -235,8 +247,7 @@ def largest_ell(
     Raises:
         RefusedError: Not even ell = 1 can be promised.
     """
-    if (p is None) == (beta is None):
-        raise ParameterError("Give either p or beta.", found="Both or neither were given.")
+    check_p_or_beta(p, beta)
     check_whole("the number of records", n_records)
     probabilities = check_marginal(marginal)
     best = 0

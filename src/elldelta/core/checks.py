@@ -114,6 +114,17 @@ def check_p(p: object, p_ell: float, ell: int) -> float:
     return min(number, p_ell)
 
 
+def check_p_or_beta(p: float | None, beta: float | None) -> None:
+    """Refuses both of them, and neither."""
+    if (p is None) == (beta is None):
+        raise ParameterError(
+            "Give either p or beta.",
+            found="Neither was given." if p is None else "Both were given.",
+            remedy="Beta is p as a share of the largest p there is; 0.01 is a good start.",
+            parameter=("p", "beta"),
+        )
+
+
 def check_beta(beta: object) -> float:
     """Returns `beta` if it lies in (0, 1]."""
     return check_real(
