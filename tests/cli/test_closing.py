@@ -64,6 +64,13 @@ def test_each_command_ends_with_a_command_that_works(elldelta, story, form, tmp_
     paste(elldelta, shown)
 
 
+def test_a_plan_names_the_options_that_its_releases_need(elldelta, story, tmp_path):
+    wish = ("--ell", "3", "--owners", "2", "--merge-risk", "0.1", "--records", "2500")
+    planned = closing(elldelta("plan", story.model, *wish, "-o", tmp_path / "plan.json").out)
+    needed = "--ledger LEDGER --owner NAME --key KEY --announced NAME -o RELEASE"
+    assert planned["Do next:"].endswith(needed)
+
+
 def test_details_are_printed_only_where_they_are_asked_for(elldelta, story, tmp_path):
     one = elldelta("release", story.owner_a, "--plan", story.plan, "-o", tmp_path / "1.csv").out
     two = elldelta("release", story.owner_a, "--plan", story.plan, "-o", tmp_path / "2.csv", "--details").out

@@ -61,6 +61,12 @@ def of_plan(plan: Plan, made: Mapping[str, Any], path: Path) -> Closing:
         (_called(sensitive), column.ell, None if column.closeness is None else column.closeness.limit)
         for sensitive, column in zip(plan.schema.sensitives, plan.columns, strict=True)
     )
+    asked = {
+        "--ledger LEDGER --owner NAME": plan.owners is not None,
+        "--key KEY --announced NAME": plan.moving is not None,
+        "--person COLUMN": plan.persons,
+    }
+    options = " ".join(option for option, is_asked in asked.items() if is_asked).split()
     sizes = [f"{made[name]:,.0f}" for name in ("smallest_class", "largest_class")]
     return Closing(
         in_one_sentence(
@@ -76,7 +82,7 @@ def of_plan(plan: Plan, made: Mapping[str, Any], path: Path) -> Closing:
         f"{_capital(left_out_words(made['left_out']))} (of the past records).",
         do_next(
             f"Send {path.name} to every owner, who publishes with it",
-            *("release", "TABLE", "--plan", path.name, "-o", "RELEASE"),
+            *("release", "TABLE", "--plan", path.name, *options, "-o", "RELEASE"),
         ),
     )
 
