@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import shlex
 import socket
 
 import numpy as np
@@ -161,6 +162,11 @@ class TestTheWholeWay:
         assert "Admitted: release 1" in said
         said = elldelta("remote", "register", released, "--plan", plan_file, *more).out
         assert "It was admitted before: release 1" in said
+        _, _, step = said.rpartition("elldelta ")
+        assert f"--token-file {tokens[0]}" in step
+        assert "Noted as published." in elldelta(*shlex.split(step)).out
+        said = elldelta("remote", "register", released, "--plan", plan_file, *more).out
+        assert "Unless you have done so: before you hand it out" in said
         assert "published releases" in elldelta("remote", "status", PLAN.digest, *more).out
         assert "chain is intact" in elldelta("remote", "ledger", PLAN.digest, "-o", tmp_path / "l", *more).out
 

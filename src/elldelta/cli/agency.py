@@ -72,6 +72,15 @@ class Connection:
             )
         return AgencyServer(self.server, token, self.insecure_http, self.timeout)
 
+    def options(self) -> list[str]:
+        """What the next command needs again; it knows by itself what variables say."""
+        found = []
+        if self.server is not None and self.server != os.environ.get("ELLDELTA_SERVER"):
+            found += ["--server", self.server]
+        if self.token_file is not None:
+            found += ["--token-file", str(self.token_file)]
+        return found + ["--insecure-http"] * self.insecure_http
+
 
 def require(what: str, extra: str, *packages: str) -> None:
     """Says what to install if a package is missing; the agency itself may be left out of an installation.

@@ -10,6 +10,7 @@ import typer
 
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command, family
+from elldelta.cli.closing import do_next
 from elldelta.errors import counted
 from elldelta.parameters import Doc
 
@@ -227,13 +228,28 @@ def _register(
             output.print_result(result, f"Wrote {only_write}. Nothing was sent.", as_json=json)
             return
         done, is_new = register_release(connection.open(), release, plan, keep_receipt=receipt, **given)
+    when = "Before you hand it out" if is_new else "Unless you have done so: before you hand it out"
+    step = do_next(f"{when}, tell the agency", "remote", "publish", str(release), *connection.options())
     _print_admitted(
-        release, done, is_new=is_new, has_receipt=receipt, is_signed=agency_key is not None, as_json=json
+        release,
+        done,
+        step,
+        is_new=is_new,
+        has_receipt=receipt,
+        is_signed=agency_key is not None,
+        as_json=json,
     )
 
 
 def _print_admitted(
-    release: Path, done: Receipt, *, is_new: bool, has_receipt: bool, is_signed: bool, as_json: bool
+    release: Path,
+    done: Receipt,
+    step: str,
+    *,
+    is_new: bool,
+    has_receipt: bool,
+    is_signed: bool,
+    as_json: bool,
 ) -> None:
     from elldelta.agency.receipt import receipt_path
 
@@ -245,7 +261,7 @@ def _print_admitted(
         f"Its line has the hash {done.hash}.",
         *(["The agency has signed it."] if is_signed else []),
         *([f"The receipt is {kept}."] if kept else []),
-        f"Before you hand it out, tell the agency: elldelta remote publish {release}",
+        step,
         as_json=as_json,
     )
 
