@@ -209,7 +209,13 @@ def test_a_release_that_fits_the_copy_of_a_ledger_is_admitted_as_it_is(world, tm
         assert (tmp_path / f"{number}.parquet").read_bytes() == tried
     capsys.readouterr()
     assert execute(["ledger", "show", book, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["owners"] == 4
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["owners"] == 4
+    assert (shown["promises"][0]["room_min"], len(shown["releases"])) == (0, 4)
+    assert execute(["ledger", "show", book]) == 0
+    told = capsys.readouterr().out
+    assert "one more value in " in told  # no word of a ledger that is full: others may come
+    assert "is refused, others may come." in told
 
 
 def test_classes_that_move_need_a_key_and_a_name(world, tmp_path, capsys):

@@ -42,8 +42,8 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
         (
             "number",
             "owner",
-            "classes together",
-            *(f"miss values of {one['column']}" for one in values),
+            "classes merged",
+            *(f"classes that miss a value of {one['column']}" for one in values),
         ),
         [
             tuple(map(str, (*(item[name] for name in names), *item["classes_missing_values_of"].values())))
@@ -53,7 +53,10 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
     for promise in values:
         full, classes = promise["classes_without_room"], counted(shown["classes"], "class", "classes")
         room = f"every class can lose at least {counted(promise['room_min'], 'more value', 'more values')}"
-        room = room if promise["room_min"] else f"the ledger is full for {full:,} of {classes}"
+        if not promise["room_min"]:
+            room = (
+                f"a release that misses one more value in {full:,} of {classes} is refused, others may come"
+            )
         output.print_text(f"{promise['column']}: {room}.")
     if shown["interrupted"]:
         output.print_text("A release was interrupted; the next one completes or undoes it.")
