@@ -36,6 +36,7 @@ def test_from_records_to_a_plan(tmp_path, run, past):
     second = json.loads(run("model", "split", whole, *by, "-o", split, "--json").out)
     assert first["digest"] == second["digest"]
     assert first["records"] == 3000
+    assert (first["by"], first["regions"]) == (QUASI_IDENTIFIERS[1], second["regions"])
     shown = json.loads(run("model", "show", counted, "--json").out)
     assert (shown["by"], shown["regions"]) == (QUASI_IDENTIFIERS[1], second["regions"])
     assert f"by {QUASI_IDENTIFIERS[1]}" in run("model", "show", split).out
@@ -46,7 +47,9 @@ def test_from_records_to_a_plan(tmp_path, run, past):
     assert plans[0].read_bytes() == plans[1].read_bytes()
     assert made["classes"] >= second["regions"]
     assert (tmp_path / "plan.png").stat().st_size > 1000
-    run("frontier", split, "--ell", "3", "--releases", "2", "--records", "2500")
+    asked = ("--ell", "3", "--releases", "2", "--records", "2500")
+    assert "The paper's plans are not shown" in run("frontier", split, *asked).out
+    assert "The paper's plans are not shown" not in run("frontier", whole, *asked).out
     run("model", "merge", split, "-o", tmp_path / "again.parquet")
     assert (tmp_path / "again.parquet").read_bytes() == whole.read_bytes()
 

@@ -14,6 +14,8 @@ from elldelta.errors import ParameterError, counted
 from elldelta.parameters import Doc
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from elldelta.model import Model, Past
 
 
@@ -96,7 +98,8 @@ def _run(
         _check_by_region(person, noise, overwrite=overwrite)
         with tables.reading("Counting") as read:
             regional = estimate_by_region(source, schema, by, target, show_values=shown, **read)
-        _print_counted(regional, target, as_json=json)
+        regions: dict[str, str | int] = {"by": by, "regions": len(regional.regions)}
+        _print_counted(regional, target, regions, as_json=json)
         return
     check_writable(target, overwrite=overwrite)
     described = read_schema(schema)
@@ -113,7 +116,7 @@ def _run(
     if model.noise:
         _print_protected(model, target, as_json=json)
     else:
-        _print_counted(model, target, as_json=json)
+        _print_counted(model, target, {}, as_json=json)
 
 
 def _check_by_region(person: str | None, noise: Noise, *, overwrite: bool) -> None:
@@ -135,7 +138,8 @@ def _check_by_region(person: str | None, noise: Noise, *, overwrite: bool) -> No
         )
 
 
-def _print_counted(model: Past, target: Path, *, as_json: bool) -> None:
+def _print_counted(model: Past, target: Path, regions: Mapping[str, str | int], *, as_json: bool) -> None:
+    """What was counted; of a model by region also what the regions are, for a machine."""
     from elldelta.schema.profile import warned_of
 
     schema, losses = model.schema, model.accounting
@@ -146,6 +150,7 @@ def _print_counted(model: Past, target: Path, *, as_json: bool) -> None:
         {
             "model": str(target),
             "digest": model.digest,
+            **regions,
             "records_read": losses.n_read,
             "records": model.n_records,
             "records_repeated": losses.n_repeated,

@@ -19,7 +19,7 @@ from elldelta.plan.wish import FrontierWish, Wish
 def _frontier(
     model: options.ModelFile, wish: FrontierWish, drawn: options.Drawn, json: options.Json = False
 ) -> None:
-    """How many classes how many records buy, and what is lost: as 'plan' with the same options."""
+    """How many classes how many records buy, and what is lost, in plans of these terms."""
     from elldelta.plan.frontier import frontier
 
     if wish.closeness is None:
@@ -36,6 +36,8 @@ def _frontier(
         header,
         [[_cell(cell) for cell in row] for row in rows],
     )
+    if Path(model).is_dir():
+        output.print_text("The paper's plans are not shown: they are not made by region.")
     output.print_written(drawn.picture)
 
 
