@@ -53,3 +53,11 @@ def test_a_release_without_its_manifest_loses_as_much_over_the_same_range():
         "over the domains of the schema",
         "over the range that labels name",
     ]
+
+
+def test_tables_in_memory_are_told_apart():
+    table = pd.DataFrame({"age": [*range(20, 50)] * 4, "disease": list("abc") * 40})
+    columns = ForeignColumns(("age",), "disease")
+    names = [item.name for item in ed.audit([table, table.copy()], columns=columns, ell=2).releases]
+    assert names == ["release 1 in memory", "release 2 in memory"]
+    assert ed.audit([table], columns=columns, ell=2).releases[0].name == "a release in memory"

@@ -18,12 +18,7 @@ from elldelta.engines.task import computed, part
 from elldelta.errors import FileError, ParameterError, counted
 from elldelta.files import no_file
 from elldelta.plan.classes import Classes, grouping_of
-from elldelta.release.content import (
-    column_texts,
-    content_digest,
-    different_rows,
-    released_values,
-)
+from elldelta.release.content import column_texts, content_digest, different_rows, released_values
 from elldelta.release.manifest import Manifest, loss_of, manifest_path, read_manifest
 from elldelta.release.row_checks import is_as_made, is_by_this_library, is_sliced, unknown_columns
 from elldelta.release.rows import ReleaseRows
@@ -40,6 +35,11 @@ if TYPE_CHECKING:
     from elldelta.release.content import Coded
     from elldelta.schema.schema import Column, Schema
 
+
+IN_MEMORY = "a release in memory"
+"""Words for a release that is in no file."""
+
+_QUERY = "a query"
 
 ROWS_ONLY = (
     "Not every byte of the file could be compared, because it does not say that this version of Arrow wrote "
@@ -268,11 +268,11 @@ def locate(item: Any, engine: Engine | None) -> Located:  # noqa: ANN401 (a file
     if isinstance(item, str | os.PathLike) and reads_tables:
         item = TableName.parse(os.fspath(item))
     if isinstance(item, Query):
-        return Located(item, "a query", None)
+        return Located(item, _QUERY, None)
     if isinstance(item, TableName):
         return Located(item, str(item), None)
     if is_frame(item):
-        return Located(item, "a release in memory", None)
+        return Located(item, IN_MEMORY, None)
     if not isinstance(item, str | os.PathLike):
         raise ParameterError(
             "A release is given as a file, as a Release, or as a table in memory.",
@@ -285,8 +285,16 @@ def locate(item: Any, engine: Engine | None) -> Located:  # noqa: ANN401 (a file
 
 
 def locate_all(releases: Sequence[Any], engine: Engine | None) -> list[Located]:
-    """Where several releases are."""
-    return [locate(item, engine) for item in each_once(releases)]
+    """Where several releases are; those that have no name of their own are numbered by their place."""
+    found = [locate(item, engine) for item in each_once(releases)]
+    shared = {IN_MEMORY: "release {} in memory", _QUERY: "query {}"}
+    names = [item.name for item in found]
+    return [
+        item._replace(name=shared[item.name].format(place))
+        if item.name in shared and names.count(item.name) > 1
+        else item
+        for place, item in enumerate(found, start=1)
+    ]
 
 
 def each_once(releases: Sequence[Any]) -> list[Any]:

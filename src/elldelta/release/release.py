@@ -17,6 +17,7 @@ from elldelta.model import check_person, count, count_persons
 from elldelta.pages.page import Displayed
 from elldelta.release.manifest import SUMMARY, Manifest, describe, manifest_path
 from elldelta.release.publishable import Coins, Publishable, check_choice, publishable
+from elldelta.release.published import IN_MEMORY
 from elldelta.release.rows import released_rows, write_release
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ NOT_IN_DOMAIN = (
 )
 """What an owner can do who has a plan and no schema."""
 
-
-IN_MEMORY = "a release in memory"
-"""Words for a release that goes to no file."""
 
 DECOYS = b"elldelta decoys of releases"
 """What the secret behind decoys is made for: no other use of the key shows it."""
