@@ -317,6 +317,14 @@ def test_a_name_that_means_other_values_is_refused(rows, domain, count):
         Column("c", domain, hierarchy=Hierarchy(tuple(rows)))
 
 
+def test_of_misleading_groups_only_those_of_a_file_are_named_where_values_must_not_be():
+    rows = (("Other", "Other", "*"), ("b", "Other", "*"), ("c", "y", "*"))
+    for lines, is_named in (((1, 2, 3), True), ((), False)):
+        with pytest.raises(SchemaError, match="Rename these groups") as refused:
+            HierarchyRows(rows, lines).checked(Categories(("Other", "b", "c")), naming=False)
+        assert ("'Other'" in refused.value.found) == is_named
+
+
 def test_a_hierarchy_of_the_sensitive_column_says_which_values_are_alike():
     rows = (("a", "x", "*"), ("b", "y", "*"), ("c", "x", "*"))
     column = Column("s", Categories(("a", "b", "c")), "category", hierarchy=Hierarchy(rows))

@@ -54,7 +54,8 @@ class Problem:
     def sentence(self, unit: str = "line", *, naming: bool = True) -> str:
         """The problem as a sentence; `naming` says whether values of the column may appear in it."""
         text = self.words
-        if self.names and (naming or self.kind == "ambiguous"):  # whose names stand in the hierarchy itself
+        # Groups of a file have their names from its author; without lines they may be parts of values.
+        if self.names and (naming or (self.kind == "ambiguous" and unit == "line")):
             example = self.example if naming else ""
             text += f": {_listed(self.names, _FEW_NAMES, repr)}" + (example and f"; {example}")
         if self.lines:
