@@ -60,17 +60,17 @@ def _run(
     _print(found)
     output.print_text(*_summary(found, sensitive))
     table = [str(name) for name in sources or ["TABLE"]]
-    read = [
+    again = [
         *_repeated("--csv", tables.csv),
         *([] if tables.engine == "duckdb" else ["--engine", tables.engine]),
     ]
     if sources and all(manifest_path(Path(name)).exists() for name in sources):
-        linked = ["elldelta", "audit", *table, "OTHER", *read]
+        linked = ["elldelta", "audit", *table, "OTHER", *again]
         output.print_text(f"Next, to link it with other releases: {shlex.join(linked)}")
         return
-    read += [*_repeated("--na", missing.na), *_repeated("--not-na", missing.not_na)]
+    again += [*_repeated("--na", missing.na), *_repeated("--not-na", missing.not_na)]
     columns = ["--qi", qi, "--sensitive", sensitive]
-    infer = ["elldelta", "schema", "infer", *table, *columns, *read, "-o", "schema.toml"]
+    infer = ["elldelta", "schema", "infer", *table, *columns, *again, "-o", "schema.toml"]
     output.print_text(f"Next, for a table that may be linked with others: {shlex.join(infer)}")
 
 
