@@ -237,7 +237,7 @@ def read_regions(folder: str | os.PathLike[str]) -> RegionalModel:
         raise FileError(
             f"The folder {folder} is no model by region.",
             found=f"There is no {HEAD} in it.",
-            remedy="Give a folder that 'elldelta estimate --by' or 'elldelta model split' has written.",
+            remedy="Give a folder that was estimated by region, or made by 'elldelta model split'.",
         )
     document = read_json(path, KIND, columns=True)
     content = unseal(KIND, FORMAT_VERSION, document, f"The model {folder}")
