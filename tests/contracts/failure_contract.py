@@ -21,9 +21,11 @@ import pytest
 from tests.contracts.placement import Placement, needs
 
 from elldelta.audit.releases import Understanding
+from elldelta.engines.table import withheld
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
+from elldelta.model.persons import count_persons
 from elldelta.release.content import count_release
 from elldelta.release.publishable import Publishable
 from elldelta.release.quarantine import write_quarantine
@@ -314,6 +316,28 @@ class FailureContract(Placement):
         assert first == "ready\n"
         assert run.returncode == 130, said
         assert list(tmp_path.iterdir()) == []
+
+    def test_what_goes_wrong_while_cleaning_up_does_not_hide_an_interrupt(self, engine, monkeypatch):
+        table = engine.open(self.place(engine, pa.table({"a": [1, 99], "s": ["x", "y"], "p": [1, 2]})))
+        counted = count(table, SCHEMA, unknown="quarantine")
+
+        def interrupted(_):
+            raise KeyboardInterrupt
+            yield
+
+        def broken(*_):
+            raise withheld(RuntimeError())
+
+        monkeypatch.setattr(engine, "fetch", interrupted)
+        monkeypatch.setattr(engine, "discard", broken)
+        for read in (
+            lambda: count(table, SCHEMA),
+            lambda: list(table.count_texts(["a"])),
+            lambda: count_persons(counted, "p"),
+            lambda: propose(table, ["a"], "s"),
+        ):
+            with pytest.raises(KeyboardInterrupt):
+                read()
 
     def _child(self, engine_settings, *arguments):
         return subprocess.Popen(

@@ -153,15 +153,21 @@ class DuckDBEngine(Engine):
     def fetch(self, relation: str) -> Generator[pa.RecordBatch]:
         """Hands out a stored result, a batch at a time."""
         query = f"SELECT * FROM {relation}"  # noqa: S608 (a name made here)
-        reader = self._run(lambda: self._connection.sql(query).to_arrow_reader(_BATCH_ROWS), "read")
+        # In a list, not returned: an interrupt may come when the reader is open, and nobody has it yet.
+        readers: list[pa.RecordBatchReader] = []
         n_batches = 0
         try:
+            self._run(
+                lambda: readers.append(self._connection.sql(query).to_arrow_reader(_BATCH_ROWS)), "read"
+            )
+            [reader] = readers
             while (batch := self._run(lambda: next(reader, None), "read")) is not None:
                 n_batches += 1
                 yield _decoded(batch)
         finally:
             if not self._lost:
-                reader.close()  # an open reader holds the connection
+                for reader in readers:
+                    reader.close()  # an open reader holds the connection
         if n_batches == 0:
             yield _decoded(
                 pa.RecordBatch.from_arrays(

@@ -17,6 +17,7 @@ What every engine promises, and `tests/contracts` checks:
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from elldelta.engines import sql
 from elldelta.engines.cells import UnreadableTypeError, as_text
-from elldelta.errors import DataError, InternalError, ParameterError, counted
+from elldelta.errors import DataError, ElldeltaError, InternalError, ParameterError, counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,10 +169,8 @@ class Table:
         """Checks the number of records of a table whose rows are not counted one by one."""
         if self.n_rows is not None:
             stored = self.engine.store(sql.n_rows(self.relation))
-            try:
+            with self.engine.discarding([stored]):
                 [n] = [n for batch in self.engine.fetch(stored) for n in batch.column(0).to_pylist()]
-            finally:
-                self.engine.discard(stored)
             self.check_read(n)
 
     def count_texts(self, names: Sequence[str], progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
@@ -179,11 +178,9 @@ class Table:
         self.require(names)
         keys = [sql.identifier(name) for name in names]
         grouped = self.engine.store(sql.count_by_keys(self.relation, keys), progress)
-        try:
+        with self.engine.discarding([grouped]):
             for batch in self.engine.fetch(grouped):
                 yield _as_texts(batch, names)
-        finally:
-            self.engine.discard(grouped)
 
 
 class Engine(Protocol):
@@ -207,6 +204,18 @@ class Engine(Protocol):
     def discard(self, *relations: str) -> None:
         """Forgets stored results."""
 
+    @contextlib.contextmanager
+    def discarding(self, relations: Sequence[str]) -> Generator[None]:
+        """A block after which stored results are forgotten: those in the list by then, last first."""
+        try:
+            yield
+        except BaseException:
+            # What ended the block is to be told, an interrupt above all, not what goes wrong after it.
+            with contextlib.suppress(ElldeltaError):
+                self.discard(*reversed(relations))
+            raise
+        self.discard(*reversed(relations))
+
     def run_each(self, job: Job, n_jobs: int, progress: Progress | None = None) -> Iterable[Any]:
         """The results of jobs 0, 1, 2, ... on its workers, in their order."""
         require(self, "jobs", "plan regions")
@@ -221,7 +230,12 @@ class Engine(Protocol):
 
     def __exit__(self, *problem: object) -> None:
         """Closes the engine."""
-        self.close()
+        # What went wrong inside the block is what its owner must hear of, not that the engine is gone too.
+        try:
+            self.close()
+        except ElldeltaError:
+            if problem[0] is None:
+                raise
 
 
 def require(engine: Engine, capability: Capability, doing: str) -> None:

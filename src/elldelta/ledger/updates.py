@@ -12,6 +12,7 @@ no older state, and none of another owner, is ever compared with.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +41,8 @@ from elldelta.model.persons import person_key
 from elldelta.release.publishable import RecordsByClass, certified, fewest_persons
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -173,13 +176,17 @@ class Comparison:
         self._plan = plan
         self._owner = owner
         self._person = person
-        self._relations: list[str] = []
+        self._relations: list[str] = [*counted.relations]
+        self._closing = contextlib.ExitStack()
 
     def __enter__(self) -> Comparison:
+        self._closing.enter_context(self._engine.discarding(self._relations))
         return self
 
-    def __exit__(self, *problem: object) -> None:
-        self._engine.discard(*self._relations, *self._counted.relations)
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.__exit__(kind, problem, trace)
 
     @property
     def _engine(self) -> Engine:

@@ -170,14 +170,12 @@ def _tallied(
     weight = schema.weight if weighted else None
     sums = () if weight is None else sql.weight_sums(weight.number(table), weight.largest, UNITS)
     grouped = engine.store(sql.count_by_keys(table.relation, _keys(table, schema), sums), progress)
-    try:
+    with engine.discarding([grouped]):
         encoders = [_Encoder(column) for column in columns]
         for batch in engine.fetch(grouped):
             positions = [encoder.encode(batch.column(place)) for place, encoder in enumerate(encoders)]
             n, *added = (column.to_numpy() for column in batch.columns[len(columns) :])
             tally.add(positions, n, added)
-    finally:
-        engine.discard(grouped)
     accounting = tally.accounting()
     encodings = tuple(encoder.encoding() for encoder in encoders)
     if show_values is not None:

@@ -55,6 +55,8 @@ def count_persons(
         DataError: A record names nobody, or the table has changed since its records were counted.
         ParameterError: The column has another role.
     """
+    import pyarrow as pa
+
     table, schema, accounting = counted.table, counted.schema, counted.counts.accounting
     check_person(person, schema.columns)
     if schema.also_sensitive and keep:
@@ -64,9 +66,7 @@ def count_persons(
             remedy="Make a plan for one of them, or publish tables that stand by themselves.",
         )
     engine, relations = table.engine, list[str]()
-    try:
-        import pyarrow as pa
-
+    with engine.discarding(relations):
         relations += [engine.put(pa.table(encoding.usable())) for encoding in counted.encodings]
         who = person_key(table, person)
         rows = sql.person_rows(table.relation, counted.keys, relations, schema.strides, who)
@@ -80,11 +80,9 @@ def count_persons(
         by_cell = sql.persons_by_cell(relations[-1], *arguments)
         ranks, *values, n, n_pairs, unnamed = _fetched(engine, by_cell, 4 + len(names))
         different = _fetched(engine, sql.persons_once(relations[-1]), 2) if once else None
-    except BaseException:
-        engine.discard(*relations)
-        raise
-    if not keep:
-        engine.discard(*relations)
+        stored = tuple(relations)
+        if keep:
+            relations.clear()
     _check_same_records(person, accounting, n, unnamed)
     total, kept = int(n_pairs.sum()), n_pairs > 0
     numbered = [column[kept] + shown.start for column, shown in zip(values, schema.value_slices, strict=True)]
@@ -98,7 +96,7 @@ def count_persons(
     if different is not None:
         counts = _with_persons(counts, *different)
     counted = replace(counted, counts=counts)
-    return replace(counted, pairs=relations[-1], relations=tuple(relations)) if keep else counted
+    return replace(counted, pairs=stored[-1], relations=stored) if keep else counted
 
 
 def _with_persons(counts: Counts, homes: NDArray[np.int64], persons: NDArray[np.int64]) -> Counts:
@@ -132,10 +130,8 @@ def _fetched(engine: Engine, query: str, n_columns: int) -> list[NDArray[np.int6
     import pyarrow as pa
 
     stored = engine.store(query)
-    try:
+    with engine.discarding([stored]):
         found = pa.Table.from_batches(engine.fetch(stored))
-    finally:
-        engine.discard(stored)
     return [found.column(place).to_numpy().astype(np.int64) for place in range(n_columns)]
 
 

@@ -45,7 +45,7 @@ def write_quarantine(
     target = files.stage(path, private=True)
     relations: list[str] = []
     keys: list[str] = []
-    try:
+    with engine.discarding(relations):
         for key, encoding in zip(counted.keys, counted.encodings, strict=True):
             unknown = encoding.cells.filter(pa.array(encoding.positions == UNKNOWN))
             if len(unknown):
@@ -56,8 +56,6 @@ def write_quarantine(
         relations.append(engine.store(query, progress))
         with closing(engine.fetch(relations[-1])) as batches:
             n_rows = _write(batches, target, file_format)
-    finally:
-        engine.discard(*reversed(relations))
     expected = counted.counts.accounting.n_quarantined
     if n_rows != expected:
         raise InternalError(

@@ -322,12 +322,10 @@ class Profiler:
         engine = self.table.engine
         stored = engine.store(query)
         row: dict[str, Any] | None = None
-        try:
+        with engine.discarding([stored]):
             batches = list(engine.fetch(stored))
             with contextlib.suppress(OverflowError, ValueError):
                 [row] = [row for batch in batches for row in batch.to_pylist()]
-        finally:
-            engine.discard(stored)
         if row is None:
             raise SchemaError(
                 f"Column {self.name!r} holds dates that are on no calendar.",

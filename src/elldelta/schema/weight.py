@@ -93,10 +93,8 @@ def propose_weight(table: Table, name: str | None) -> tuple[Weight | None, tuple
     number = Weight(name, 1.0).number(table)
     engine = table.engine
     stored = engine.store(sql.weights_seen(table.relation, number))
-    try:
+    with engine.discarding([stored]):
         [row] = [row for batch in engine.fetch(stored) for row in batch.to_pylist()]
-    finally:
-        engine.discard(stored)
     n_usable = int(row["n_usable"])
     if not n_usable:
         raise DataError(

@@ -189,14 +189,6 @@ class SparkEngine(Engine):
             finally:
                 self._removal()
 
-    def __exit__(self, *problem: object) -> None:
-        # What went wrong inside the block is what its owner must hear of, not that Spark is gone as well.
-        try:
-            self.close()
-        except ElldeltaError:
-            if problem[0] is None:
-                raise
-
     def _pieces(self, frame: Any, n_rows: int) -> Iterator[Any]:  # noqa: ANN401
         """A stored result in pieces that fit the memory of this machine: some of its partitions each."""
         from pyspark.sql import functions as F  # noqa: N812
