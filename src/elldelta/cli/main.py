@@ -7,6 +7,7 @@ Exit codes: 0 done; 2 bad input; 3 refused, because the guarantee would not hold
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import os
 import signal
@@ -14,6 +15,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
+from elldelta.cli.streams import guard_streams
 from elldelta.errors import ElldeltaError, InputError, InternalError
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def _execute(arguments: Sequence[str]) -> int:
     from elldelta.cli import output
     from elldelta.cli.app import app
     from elldelta.cli.commands import load_commands
+    from elldelta.cli.streams import ReaderGoneError
 
     load_commands()
     as_json = "--json" in arguments
@@ -48,6 +51,8 @@ def _execute(arguments: Sequence[str]) -> int:
         result = typer.main.get_command(app).main(
             args=list(arguments) or ["--help"], prog_name="elldelta", standalone_mode=False
         )
+        with contextlib.suppress(ReaderGoneError):  # who reads no further still learns the exit code
+            sys.stdout.flush()  # what is left in it may find no room either
     except ElldeltaError as error:
         output.print_error(error, as_json=as_json)
         return error.exit_code
@@ -57,7 +62,7 @@ def _execute(arguments: Sequence[str]) -> int:
         return InputError.exit_code
     except typer.Abort:
         return _interrupted()
-    except BrokenPipeError:
+    except ReaderGoneError:
         return 0
     except Exception as error:  # noqa: BLE001 (the last line of defence, see below)
         output.print_error(_bug(error), as_json=as_json)
@@ -76,13 +81,15 @@ def run() -> None:
     """The console script."""
     # Large plans are millions of numbers: looking among them for garbage took a tenth of the time.
     gc.set_threshold(100_000, 50, 100)
+    guard_streams()
     listen()
     code = execute(sys.argv[1:])
     if code == INTERRUPTED:
         # What was being computed, or compiled, goes on beside us, and must not meet an interpreter that ends.
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # a full disk, or nobody who reads
+                stream.flush()
         os._exit(code)
     _stop_alarm()  # an interpreter that ends takes our handlers away, and then it would be killed
     sys.exit(code)

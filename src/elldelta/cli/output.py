@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from elldelta.errors import named
+from elldelta.cli.streams import ReaderGoneError
+from elldelta.errors import FileError, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ _BAR_DELAY_SECONDS = 1.0
 
 def print_json(result: Mapping[str, Any]) -> None:
     """Prints one JSON object and nothing else."""
-    sys.stdout.write(json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
+    print_text(_json_text(result))
 
 
 def print_text(*lines: str) -> None:
@@ -163,10 +164,18 @@ def error_as_dict(error: ElldeltaError) -> dict[str, Any]:
 def print_error(error: ElldeltaError, *, as_json: bool) -> None:
     """Prints an error: what is wrong, what was found, what to do."""
     if as_json:
-        print_json(error_as_dict(error))
+        try:
+            print_json(error_as_dict(error))
+            sys.stdout.flush()
+        except (FileError, ReaderGoneError):  # the error may be this one
+            print_note(_json_text(error_as_dict(error)))
         return
     others = (error.found, error.remedy, named("Option", options_for(error.parameter)))
     print_note(f"Error: {error.problem}", *(f"       {part}" for part in others if part))
+
+
+def _json_text(result: Mapping[str, Any]) -> str:
+    return json.dumps(result, ensure_ascii=False, allow_nan=False)
 
 
 def _console() -> Any:  # noqa: ANN401 (rich is imported late)
