@@ -7,16 +7,18 @@ import datetime as dt
 import json
 import os
 import re
+import subprocess
 import sys
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.contracts.engine_contract import EngineContract
-from tests.contracts.failure_contract import FailureContract
+from tests.contracts.failure_contract import CANARY, FailureContract, everything_said
 from tests.contracts.inference_contract import InferenceContract
 from tests.contracts.journey import records, tell
 from tests.local_server import free_ports
@@ -27,8 +29,8 @@ from tests.switch import IS_ON, quick_or_all
 from elldelta.cli.main import execute
 from elldelta.engines import Query, TableName, duckdb
 from elldelta.engines.spark.engine import connect
-from elldelta.engines.spark.session import MEANING, start_session
-from elldelta.errors import FileError, ParameterError
+from elldelta.engines.spark.session import MEANING, Runner, Session, start_session
+from elldelta.errors import FileError, InternalError, ParameterError
 from elldelta.ledger.publish import release
 from elldelta.ledger.verification import verify
 from elldelta.model import estimate_by_region
@@ -333,6 +335,30 @@ def test_large_results_come_in_pieces(session):
     table = pa.Table.from_batches(batches)
     assert len(batches) > 1
     assert sorted(table.column("k").to_pylist()) == list(range(5000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("doing", ["count", "jobs"])
+# Stopped first, it leaves a question unread, and the connection is reset; otherwise it is closed.
+@pytest.mark.parametrize("signals", [("SIGKILL",), ("SIGSTOP", "SIGKILL")], ids=["closed", "reset"])
+def test_a_jvm_that_is_killed_is_named_and_nothing_else_is_said(doing, signals):
+    command = [sys.executable, Path(__file__).with_name("lost_jvm.py"), doing, *signals]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert found.returncode == 2, found
+    assert found.stderr.startswith("Spark ended, or the connection to it was lost. ")
+    assert found.stderr.count("\n") == 1
+
+
+def test_an_error_of_py4j_while_spark_answers_is_no_lost_connection(session):
+    from py4j.protocol import Py4JError
+
+    def fail():
+        raise Py4JError(f"An error occurred while calling {CANARY}")
+
+    runner = Runner(Session(session, is_connect=False, is_local=True, leave=lambda: None))
+    with pytest.raises(InternalError, match="Py4JError") as refusal:
+        runner.run(fail)
+    assert CANARY not in everything_said(refusal.value)
 
 
 def test_what_cannot_be_started_is_refused(session):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from elldelta.engines.spark.silence import silence
 from elldelta.engines.table import Progress, withheld
 from elldelta.engines.task import Task
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
@@ -76,7 +77,7 @@ _MEANINGS: dict[tuple[str, ...], tuple[type[ElldeltaError], str, str, str]] = {
         "Raise it: set spark.driver.maxResultSize to 4g, say in spark-defaults.conf.",
     ),
     (
-        "Py4JNetworkError", "SparkContext was shut down", "stopped SparkContext",
+        "Py4JNetworkError", "ConnectionResetError", "SparkContext was shut down", "stopped SparkContext",
         "Answer from Java side is empty", "StatusCode.UNAVAILABLE", "has been stopped", "Connection refused",
         "INVALID_HANDLE.SESSION", "All masters are unresponsive", "Application was killed",
     ): (
@@ -155,8 +156,21 @@ class Runner:
         except ElldeltaError:
             raise
         except Exception as error:  # noqa: BLE001 (Py4J, gRPC, Arrow and Spark have no common class)
-            problem = _translated(error)
+            problem = _translated(error if self._answers_after(error) else ConnectionResetError())
         raise problem  # outside of the handler: nothing of the engine's error hangs on to it
+
+    def _answers_after(self, error: Exception) -> bool:
+        """Whether Spark still answers after an error of Py4J that tells neither this nor anything else.
+
+        Py4J says nothing more where the connection was reset while it waited for an answer.
+        """
+        if self._session.is_connect or type(error).__name__ != "Py4JError":
+            return True
+        try:
+            self._session.spark.sparkContext.defaultParallelism  # noqa: B018 (asks the JVM)
+        except Exception:  # noqa: BLE001 (Py4J raises this or that, as the connection ended)
+            return False
+        return True
 
 
 class Jobs:
@@ -286,11 +300,13 @@ def _start(master: str, conf: Mapping[str, str], folder: Path) -> Session:
     handler = signal.getsignal(signal.SIGINT)
     problem: ElldeltaError | None = None
     gateway = context = None
+    restore_logging: Callable[[], None] = lambda: None  # noqa: E731 (until there is something to restore)
     try:
         # What it and its JVM say may quote cells, and would disturb the terminal.
         with (folder / _LOG).open("wb") as log:
             gateway = launch_gateway(described, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         context = SparkContext(conf=described, gateway=gateway)
+        restore_logging = silence(context)
         spark = SparkSession(context)
     except Exception:  # noqa: BLE001 (Py4J and Spark raise whatever Java raises; its texts stay here)
         problem = _not_started()
@@ -298,10 +314,13 @@ def _start(master: str, conf: Mapping[str, str], folder: Path) -> Session:
         _restore(handler)
 
     def leave() -> None:
-        if context is not None:
-            context.stop()
-        if gateway is not None:
-            _end(gateway)
+        try:
+            if context is not None:
+                context.stop()
+            if gateway is not None:
+                _end(gateway)
+        finally:
+            restore_logging()
 
     if problem is not None:
         leave()
