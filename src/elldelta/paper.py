@@ -408,7 +408,7 @@ def write_figures(
     folder: str | os.PathLike[str], *, overwrite: bool = False, progress: Progress | None = None
 ) -> tuple[Path, ...]:
     """Writes the four figures as SVG and PNG, each with a CSV of its series; returns the files."""
-    from elldelta.files import AtomicFiles, unwritable
+    from elldelta.files import AtomicFiles
 
     folder = Path(folder)
     points = figure_series()
@@ -420,11 +420,8 @@ def write_figures(
         contents[folder / f"figure_{figure}.csv"] = _as_csv(series)
         for suffix, picture in _draw(figure, series).items():
             contents[folder / f"figure_{figure}.{suffix}"] = picture
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise unwritable(folder, problem) from None
     with AtomicFiles(overwrite=overwrite) as files:
+        files.make_folder(folder)
         for path, content in contents.items():
             files.stage(path).write_bytes(content)
     return tuple(contents)

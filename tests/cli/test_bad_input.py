@@ -480,15 +480,15 @@ def finish(process):
     return process.returncode, out, err
 
 
-QUICK_WRITERS = ("plan", "release", "model show", "quarantine", "demo")
-"""One for each kind of file: document, table, picture, two tables, folder. Each needs its own process."""
+QUICK_WRITERS = ("plan", "release", "model show", "quarantine", "demo", "figures")
+"""One for each kind of file: document, table, picture, two tables, folders. Each needs its own process."""
 
 
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(name, marks=[] if name in QUICK_WRITERS else [pytest.mark.slow])
-        for name in (*WRITERS, "quarantine", "demo")
+        for name in (*WRITERS, "quarantine", "demo", "figures")
     ],
 )
 def test_a_full_disk(in_process, story, out, tmp_path, strangers, digests, name):
@@ -506,8 +506,8 @@ def test_a_full_disk(in_process, story, out, tmp_path, strangers, digests, name)
             "--outside",
             out / "q.csv",
         )
-    elif name == "demo":
-        command = ("demo", "-o", out)
+    elif name in {"demo", "figures"}:
+        command = (name, "-o", out / "new" / "folder")
     else:
         command = commands_that_write(story, out)[name]
     before = {**digests(tmp_path), **digests(story.folder)}
@@ -527,6 +527,7 @@ def test_a_full_disk(in_process, story, out, tmp_path, strangers, digests, name)
     assert ".part" not in error["problem"], "the message names the file that the user asked for"
     assert {**digests(tmp_path), **digests(story.folder)} == before
     assert list(room.iterdir()) == []
+    assert list(out.iterdir()) == []
 
 
 @pytest.fixture(scope="session")

@@ -121,6 +121,34 @@ except FileError as refusal:
     assert names(tmp_path) == []
 
 
+def test_folders_that_were_made_for_files_go_with_them(tmp_path):
+    def interrupted(folder, name=None):
+        with AtomicFiles() as files:
+            made = files.make_folder(tmp_path / folder)
+            (made / name if name else files.stage(made / "a")).write_text("1")
+            raise KeyboardInterrupt
+
+    (tmp_path / "old").mkdir()
+    for folder in ("old", "old/new", "new/new"):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(folder)
+        assert names(tmp_path) == ["old"]
+        assert names(tmp_path / "old") == []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted("shared", "of_others")
+    assert names(tmp_path / "shared") == ["of_others"]
+
+
+def test_folders_that_were_made_for_files_stay_with_them(tmp_path):
+    with AtomicFiles() as files:
+        files.stage(files.make_folder(tmp_path / "new" / "new") / "a").write_text("1")
+    assert names(tmp_path / "new" / "new") == ["a"]
+    for place in ("a", "a/below"):
+        with pytest.raises(FileError, match="cannot be written"), AtomicFiles() as files:
+            files.make_folder(tmp_path / "new" / "new" / place)
+    assert names(tmp_path / "new" / "new") == ["a"]
+
+
 def test_a_folder_appears_by_one_renaming(tmp_path):
     with AtomicFiles() as files:
         staged = files.stage(tmp_path / "evidence", folder=True)

@@ -64,23 +64,23 @@ def run_demo(
 
     The files appear together at the end: a demonstration that was interrupted can be run again.
     """
+    names = (
+        "demo.html",
+        "demo.png",
+        "shares.png",
+        "past.parquet",
+        "schema.toml",
+        "model.parquet",
+        "plan.json",
+    )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        names = (
-            "demo.html",
-            "demo.png",
-            "shares.png",
-            "past.parquet",
-            "schema.toml",
-            "model.parquet",
-            "plan.json",
-        )
-        for name in names:
-            check_writable(folder / name, overwrite=overwrite)
         with (
             tempfile.TemporaryDirectory(prefix="elldelta-demo-") as work,
             AtomicFiles(overwrite=overwrite) as files,
         ):
+            files.make_folder(folder)
+            for name in names:
+                check_writable(folder / name, overwrite=overwrite)
             numbers = _story(Path(work), np.random.default_rng(seed), progress)
             for path in sorted(Path(work).iterdir()):
                 shutil.copyfile(path, files.stage(folder / path.name))

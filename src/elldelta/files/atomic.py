@@ -52,6 +52,20 @@ class AtomicFiles:
         self.place: Callable[[Mapping[Path, Path]], object] | None = None
         self._staged: dict[Path, Path] = {}
         self._locks: list[int | None] = []
+        self._made: list[Path] = []
+
+    def make_folder(self, path: str | os.PathLike[str]) -> Path:
+        """Makes a folder for files, and those above it, where they are missing; after an error they go."""
+        folder = Path(path)
+        missing = itertools.takewhile(lambda part: not part.exists(), (folder, *folder.parents))
+        try:
+            for part in reversed(list(missing)):
+                self._made.append(part)  # before it is there: an interrupt after this still removes it
+                part.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)  # refuses a file of this name
+        except OSError as problem:
+            raise unwritable(folder, problem) from None
+        return folder
 
     def stage(self, path: str | os.PathLike[str], *, private: bool = False, folder: bool = False) -> Path:
         """The temporary name under which to write a file; refuses where the file cannot come to stand.
@@ -86,11 +100,15 @@ class AtomicFiles:
         try:
             if kind is None:
                 self._commit()
+                self._made.clear()
         finally:
             for temporary in self._staged.values():
                 remove(temporary)
             for descriptor in self._locks:
                 give_up(descriptor)
+            for folder in reversed(self._made):
+                with contextlib.suppress(OSError):  # somebody else may use it by now
+                    folder.rmdir()
         if isinstance(problem, OSError) and self._staged:
             raise unwritable(next(iter(self._staged)), problem) from None
         if isinstance(problem, FileError):
