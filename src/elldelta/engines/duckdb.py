@@ -39,7 +39,7 @@ from elldelta.errors import DataError, ElldeltaError, FileError
 from elldelta.files import CsvFormat, recount, transcode, wrong_encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     Result = TypeVar("Result")
 
@@ -87,13 +87,13 @@ class DuckDBEngine(Engine):
     ) -> None:
         self._numbers = itertools.count()
         self._copies: dict[Path, Path] = {}
-        self._formats: set[str] = set()
-        self._lost = False
+        self._formats: dict[Path, str] = {}
+        self._lost = self._has_failed = False
         self._interrupt: Callable[[], object] = lambda: None
         self._folder, self._removal = private_folder(self, temp_directory)
         # Nine tenths of what is free: a query that needs more must fail, not fill the disk for everyone.
         room = shutil.disk_usage(self._folder).free * 9 // 10
-        config: dict[str, Any] = {
+        self._config: dict[str, Any] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "memory_limit": memory_limit,
@@ -105,31 +105,23 @@ class DuckDBEngine(Engine):
             "async_threads": "0",
         }
         if threads is not None:
-            config["threads"] = str(threads)
+            self._config["threads"] = str(threads)
         try:
-            self._connection = self._run(lambda: duckdb.connect(":memory:", config=config), "start")
-            self._interrupt = self._connection.interrupt
-            # Names in SQL are names of tables here, never variables of some caller.
-            self._execute("SET python_enable_replacements = false")
-            self._execute("SET TimeZone = 'UTC'")
-            # In a notebook without ipywidgets DuckDB cannot tell how far it is; it works all the same.
-            with contextlib.suppress(duckdb.Error):
-                self._connection.execute("SET enable_progress_bar_print = false")
-                self._connection.execute("SET enable_progress_bar = true")
-            self._execute("CREATE TEMP MACRO regexp_like(words, form) AS regexp_matches(words, form)")
+            self._start()
         except BaseException:
             self._removal()
             raise
 
     def open(self, source: Any, csv_format: CsvFormat | None = None) -> Table:  # noqa: ANN401
         """Opens files, folders, globs, or a table in memory."""
+        self._start_again()
         if is_frame(source):
             return self._open_frame(source)
         if isinstance(source, Query | TableName):
             require(self, "tables", "read a database")
         csv_format = csv_format or CsvFormat()
         found = SourceTable.find(source, csv_format, self._folder)
-        self._formats.update(file.format for file in found.files)
+        self._formats.update((file.path, file.format) for file in found.files)
         parts = [self._scan(group, found.columns, csv_format) for group in found.groups]
         view = self._view(" UNION ALL ".join(parts))
         return Table(
@@ -194,6 +186,26 @@ class DuckDBEngine(Engine):
         if not self._lost:
             self._connection.close()
         self._removal()
+
+    def _start(self) -> None:
+        self._connection = self._run(lambda: duckdb.connect(":memory:", config=self._config), "start")
+        self._interrupt = self._connection.interrupt
+        # Names in SQL are names of tables here, never variables of some caller.
+        self._execute("SET python_enable_replacements = false")
+        self._execute("SET TimeZone = 'UTC'")
+        # In a notebook without ipywidgets DuckDB cannot tell how far it is; it works all the same.
+        with contextlib.suppress(duckdb.Error):
+            self._connection.execute("SET enable_progress_bar_print = false")
+            self._connection.execute("SET enable_progress_bar = true")
+        self._execute("CREATE TEMP MACRO regexp_like(words, form) AS regexp_matches(words, form)")
+
+    def _start_again(self) -> None:
+        """Replaces a database that has failed: it would answer nothing more, not even about other tables."""
+        if self._has_failed and not self._lost:
+            self._connection.close()
+            self._formats.clear()  # nothing of what was read before is there any more
+            self._start()
+            self._has_failed = False
 
     def _open_frame(self, frame: object) -> Table:
         table, hidden = columns_apart(frame)
@@ -314,6 +326,7 @@ class DuckDBEngine(Engine):
         except duckdb.InterruptException:
             problem = KeyboardInterrupt()
         except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
+            self._has_failed |= isinstance(error, duckdb.InternalException | duckdb.FatalException)
             problem = _translated(error, doing, self._copies, self._formats)
         except RuntimeError as error:
             problem = withheld(error)
@@ -332,7 +345,7 @@ def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _translated(
-    error: Exception, doing: str, copies: Mapping[Path, Path], formats: Collection[str]
+    error: Exception, doing: str, copies: Mapping[Path, Path], formats: Mapping[Path, str]
 ) -> BaseException:
     """One of our errors for one of DuckDB's; its text is looked at, never passed on.
 
@@ -340,7 +353,7 @@ def _translated(
         error: What DuckDB raised.
         doing: What it was doing.
         copies: The files of which copies were made for it, by the copy.
-        formats: The formats of the files that were opened.
+        formats: The formats of the files that were opened, by the file.
     """
     words = str(error)
     if isinstance(error, duckdb.OutOfMemoryException) or "No space left" in words:
@@ -369,7 +382,7 @@ def _translated(
     return _by_class(error, doing, formats)
 
 
-def _by_class(error: Exception, doing: str, formats: Collection[str]) -> ElldeltaError:
+def _by_class(error: Exception, doing: str, formats: Mapping[Path, str]) -> ElldeltaError:
     if doing == "start":
         return FileError(
             "DuckDB cannot be started.",
@@ -391,13 +404,33 @@ def _by_class(error: Exception, doing: str, formats: Collection[str]) -> Elldelt
     return withheld(error)
 
 
-def _is_damage(error: Exception, formats: Collection[str]) -> bool:
+def _is_damage(error: Exception, formats: Mapping[Path, str]) -> bool:
     """Whether an error is about what stands in a file; one that is not known is not."""
     words = str(error)
     return (
         isinstance(error, duckdb.IOException | duckdb.SerializationException | OSError)
         or (isinstance(error, duckdb.InvalidInputException) and bool(_ABOUT_A_FILE.search(words)))
         # What is found in damaged pages of Parquet comes without a class of its own.
-        or ("parquet" in formats and type(error) is duckdb.Error)
-        or ("arrow" in formats and "reading the stream" in words)
+        or ("parquet" in formats.values() and type(error) is duckdb.Error)
+        or ("arrow" in formats.values() and "reading the stream" in words)
+        # An error of DuckDB's own, which impossible numbers in a file can lead to: another reader judges.
+        or (
+            isinstance(error, duckdb.InternalException)
+            and any(_arrow_refuses(path) for path, kind in formats.items() if kind == "parquet")
+        )
     )
+
+
+def _arrow_refuses(path: Path) -> bool:
+    """Whether Arrow finds a Parquet file damaged, too; it is read to its end."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches():
+                pass
+    except (pa.ArrowInvalid, OSError):
+        return True
+    except pa.ArrowException:  # it cannot read everything
+        return False
+    return False
