@@ -317,9 +317,9 @@ def _start(master: str, conf: Mapping[str, str], folder: Path) -> Session:
         try:
             if context is not None:
                 context.stop()
+        finally:  # also where Spark is gone and does not stop any more
             if gateway is not None:
                 _end(gateway)
-        finally:
             restore_logging()
 
     if problem is not None:
