@@ -15,20 +15,20 @@ def silence(context: Any) -> Callable[[], None]:  # noqa: ANN401 (a context of S
     import py4j
 
     folder = Path(py4j.__file__).parent
-    root, own = logging.getLogger(), logging.getLogger("py4j")
-    propagates = own.propagate
+    root, logger = logging.getLogger(), logging.getLogger("py4j")
+    propagates = logger.propagate
 
     def is_of_others(record: logging.LogRecord) -> bool:
         return folder not in Path(record.pathname).parents
 
     root.addFilter(is_of_others)  # Py4J gives what it cannot send to the root itself, past its own logger
-    own.propagate = False
+    logger.propagate = False
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None  # prints a traceback; that the JVM has ended is told elsewhere
 
     def restore() -> None:
         root.removeFilter(is_of_others)
-        own.propagate = propagates
+        logger.propagate = propagates
 
     return restore
