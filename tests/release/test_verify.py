@@ -302,6 +302,43 @@ def test_a_file_that_another_version_has_written_is_compared_row_by_row(released
         ed.verify(path, plan)
 
 
+def _refusing(*_, **__):
+    raise OSError("Page was smaller than expected at Maria")
+    yield
+
+
+def _as_bytes(file, *_, **__):
+    yield from (
+        file.read().cast(pa.schema([(name, pa.binary()) for name in file.schema_arrow.names])).to_batches()
+    )
+
+
+@pytest.mark.parametrize(
+    ("reads", "problem"),
+    [(_refusing, "Not all of its rows can be read"), (_as_bytes, "stands in the file besides them")],
+    ids=["refused", "as bytes"],
+)
+def test_rows_that_the_engine_reads_and_others_do_not_are_refused(released, monkeypatch, reads, problem):
+    """Damaged pages and types that DuckDB takes and Arrow does not."""
+    path, plan = released
+    written = pq.read_metadata(path).created_by.encode()
+    path.write_bytes(path.read_bytes().replace(written, written[:-1] + b"x"))
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", reads)
+    with pytest.raises(FileError, match=problem) as caught:
+        ed.verify(path, plan)
+    assert "Maria" not in str(caught.value)
+
+
+def test_a_name_of_a_column_that_is_no_text_is_refused(released, monkeypatch):
+    def strange(_):
+        return b"\xff".decode()
+
+    path, plan = released
+    monkeypatch.setattr(pq.ParquetFile, "schema_arrow", property(strange))
+    with pytest.raises(FileError, match="is not a whole Parquet file"):
+        ed.verify(path, plan)
+
+
 def test_what_is_not_checked_without_the_plan_is_said(released):
     path, plan = released
     for changes in ({"releases": 99}, {"failure_upper": 0.0}, {"delta": 0.5}, {"min_records": 1}):
